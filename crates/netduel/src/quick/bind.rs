@@ -8,11 +8,19 @@ use netduel_sys::local_bind::{self, DISCARD_PORT, LocalBind};
 use super::args::CommonArgs;
 use crate::exit::{Failure, Kind};
 
-/// Rejects addresses and interfaces that this host lacks, and an address that contradicts -4 or -6.
+/// Rejects addresses and interfaces that this host lacks, and an address that contradicts -4, -6 or its own form.
 pub fn check(common: &CommonArgs) -> Result<(), Failure> {
     let Some(bind) = &common.bind else { return Ok(()) };
     let refused = |text: String| Err(Failure::message(Kind::Usage, text));
     if let Some(address) = bind.address {
+        if let IpAddr::V6(v6) = address
+            && let Some(v4) = v6.to_ipv4_mapped()
+        {
+            let meant = LocalBind { address: Some(v4.into()), ..bind.clone() };
+            return refused(format!(
+                "-B {bind} is an IPv4-mapped IPv6 address, whose traffic is IPv4; write -B {meant}"
+            ));
+        }
         let (version, other) = if address.is_ipv4() { ("IPv4", "6") } else { ("IPv6", "4") };
         if common.ipv6 && address.is_ipv4() || common.ipv4 && address.is_ipv6() {
             return refused(format!(
@@ -99,6 +107,8 @@ mod tests {
             ("x far -B absent9", "no interface of that name; it has "),
             ("x far -6 -B 127.0.0.2", "leave out -6, or bind an IPv6 address"),
             ("x far -4 -B ::1", "leave out -4, or bind an IPv4 address"),
+            ("x far -B ::ffff:127.0.0.1", "whose traffic is IPv4; write -B 127.0.0.1"),
+            ("x far -6 -B ::ffff:127.0.0.1%lo", "whose traffic is IPv4; write -B 127.0.0.1%lo"),
             ("x far -B 224.0.0.1", "not the address of a host"),
             ("x far -B 0.0.0.0", "not the address of a host"),
             ("x far -B 127.255.255.255", "not the address of a host"),

@@ -165,10 +165,16 @@ fn only_version(common: &CommonArgs) -> Option<(bool, String)> {
     Some((is_ipv4, remedy))
 }
 
-/// Rejects a server that is named by an address of the version that -4, -6 or -B excludes.
+/// Rejects a server that is named by an address of the version that -4, -6 or -B excludes, or by an IPv4 address that looks like one of IPv6.
 fn check_version(name: &SocketName, common: &CommonArgs) -> Result<(), Failure> {
     // An IPv6 address may have a zone.
     let address = name.host().split('%').next().unwrap_or_default().parse::<IpAddr>();
+    if let Ok(IpAddr::V6(v6)) = address
+        && let Some(v4) = v6.to_ipv4_mapped()
+    {
+        let text = format!("HOST {v6} is an IPv4-mapped IPv6 address, whose traffic is IPv4");
+        return Err(Failure::message(Kind::Usage, text).remedy(format!("write {v4}")));
+    }
     match (address, only_version(common)) {
         (Ok(address), Some((is_ipv4, remedy))) if address.is_ipv4() != is_ipv4 => {
             let version = if address.is_ipv4() { 4 } else { 6 };
@@ -274,6 +280,17 @@ mod tests {
                 (Some(remedy), Some((Kind::Usage, text))) if text.contains(remedy) => {}
                 (_, found) => panic!("{words}: {found:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn ipv4_mapped_address_is_an_invalid_command_line() {
+        for words in ["x ::ffff:10.1.1.1", "x -6 [::ffff:10.1.1.1]:5210", "x -B ::1 ::ffff:a01:101"] {
+            let options = Options::try_parse_from(words.split(' ')).unwrap_or_else(|error| panic!("{error}"));
+            let name = SocketName::parse(&options.common.host).expect("a host");
+            let failure = check_version(&name, &options.common).expect_err("its traffic is IPv4");
+            let is_explained = failure.to_string().ends_with("whose traffic is IPv4; write 10.1.1.1");
+            assert!(is_explained && failure.kind == Kind::Usage, "{words}: {failure}");
         }
     }
 

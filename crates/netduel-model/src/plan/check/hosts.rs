@@ -311,6 +311,15 @@ fn check_size(host: &HostSpec, path: &str, problems: &mut Problems<'_>) -> Optio
 /// Notes addresses that no traffic may or can be sent to.
 pub(super) fn check_addresses(addresses: &[IpAddr], path: &str, problems: &mut Problems<'_>) -> Vec<IpAddr> {
     for (index, address) in addresses.iter().enumerate() {
+        let at = element_path(path, index);
+        if let IpAddr::V6(v6) = address
+            && let Some(v4) = v6.to_ipv4_mapped()
+        {
+            // A workload over IPv6 would use it.
+            let wrong = format!("{address} is an IPv4-mapped IPv6 address, whose traffic is IPv4");
+            problems.add(&at, wrong, format!("write \"{v4}\""));
+            continue;
+        }
         let kind = match address {
             _ if address.is_unspecified() => "is no address of a host",
             _ if address.is_multicast() => "is a multicast address",
@@ -322,7 +331,7 @@ pub(super) fn check_addresses(addresses: &[IpAddr], path: &str, problems: &mut P
             _ => continue,
         };
         let allowed = "a different unicast address of the host for each entry";
-        problems.add(&element_path(path, index), format!("{address} {kind}"), allowed);
+        problems.add(&at, format!("{address} {kind}"), allowed);
     }
     addresses.to_vec()
 }
