@@ -16,14 +16,21 @@ pub const SYSCTLS_BESIDE_NET: [&str; 7] = [
     "vm.zone_reclaim_mode",
 ];
 /// Sysctls that are no treatments: a write changes more of the host than the value, and writing the earlier value does not restore it.
-/// `*` is `all` or an interface. Each with what is lost. In Linux: `addrconf_ifdown`, `inet_forward_change` and
-/// `addrconf_fixup_forwarding`.
-const SYSCTLS_WITH_EFFECTS: [(&str, &str); 5] = [
+/// `*` is `all` or an interface. Each with what is lost. In Linux: `addrconf_ifdown`, `inet_forward_change`,
+/// `addrconf_fixup_forwarding`, `addrconf_sysctl_addr_gen_mode` and `addrconf_sysctl_stable_secret`.
+const SYSCTLS_WITH_EFFECTS: [(&str, &str); 9] = [
     ("net.ipv6.conf.*.disable_ipv6", DISABLE_IPV6),
     ("net.ipv6.conf.default.disable_ipv6", "an interface that appears meanwhile has no IPv6, and keeps that"),
     ("net.ipv4.ip_forward", FORWARDING_IPV4),
     ("net.ipv4.conf.all.forwarding", FORWARDING_IPV4),
     ("net.ipv6.conf.*.forwarding", FORWARDING_IPV6),
+    ("net.ipv6.conf.*.addr_gen_mode", ADDR_GEN_MODE),
+    (
+        "net.ipv6.conf.default.addr_gen_mode",
+        "an interface that appears meanwhile has addresses of the new mode, and keeps them",
+    ),
+    ("net.ipv6.conf.*.stable_secret", STABLE_SECRET),
+    ("net.ipv6.conf.default.stable_secret", STABLE_SECRET),
 ];
 const DISABLE_IPV6: &str =
     "with 1 the kernel removes IPv6 addresses and routes, and does not add them again with 0";
@@ -31,6 +38,10 @@ const FORWARDING_IPV4: &str = "the kernel also sets `forwarding` of `default` an
      off LRO; the earlier values of these are lost";
 const FORWARDING_IPV6: &str = "with `all` the kernel also sets `forwarding` of `default` and of each interface, and with 1 it removes the \
      default routes that router advertisements added; both are lost";
+const ADDR_GEN_MODE: &str = "the kernel adds a link-local address of the new mode and does not remove it again, and with `all` it also sets \
+     `addr_gen_mode` of `default` and of each interface; the earlier values of these are lost";
+const STABLE_SECRET: &str = "the kernel also sets `addr_gen_mode`, with `default` that of each interface, whose earlier value is lost, and a \
+     secret is never removed again";
 /// The beginning of the names of sysctls of the network.
 const NET: &str = "net.";
 
@@ -127,6 +138,11 @@ mod tests {
             ("net.ipv4.conf.all.forwarding", "accept_redirects"),
             ("net.ipv6.conf.all.forwarding", "router advertisements"),
             ("net.ipv6.conf.eth0.forwarding", "router advertisements"),
+            ("net.ipv6.conf.all.addr_gen_mode", "link-local address"),
+            ("net.ipv6.conf.eth0.addr_gen_mode", "link-local address"),
+            ("net.ipv6.conf.default.addr_gen_mode", "appears meanwhile"),
+            ("net.ipv6.conf.eth0.stable_secret", "never removed"),
+            ("net.ipv6.conf.default.stable_secret", "never removed"),
         ] {
             assert!(effect_of_sysctl(name).is_some_and(|effect| effect.contains(lost)), "{name}");
         }

@@ -86,6 +86,28 @@ fn forwarding_of_all_interfaces_is_not_changed_because_other_sysctls_would_not_r
 }
 
 #[test]
+fn generation_of_ipv6_addresses_is_not_changed_because_addresses_would_stay() {
+    in_namespace(
+        "irreversible::generation_of_ipv6_addresses_is_not_changed_because_addresses_would_stay",
+        || {
+            let mode = || fs::read_to_string("/proc/sys/net/ipv6/conf/va/addr_gen_mode").unwrap();
+            let before = mode();
+            let secret = "2001:db8:1:2:3:4:5:6";
+            for (name, value, lost) in [
+                ("net.ipv6.conf.va.addr_gen_mode", "3", "link-local address"),
+                ("net.ipv6.conf.all.addr_gen_mode", "3", "of each interface"),
+                ("net.ipv6.conf.default.addr_gen_mode", "3", "appears meanwhile"),
+                ("net.ipv6.conf.va.stable_secret", secret, "also sets `addr_gen_mode`"),
+                ("net.ipv6.conf.default.stable_secret", secret, "also sets `addr_gen_mode`"),
+            ] {
+                assert_refused(&sysctl(name, value), &[name, lost, "`command` treatment with an `undo`"]);
+                assert_eq!(mode(), before, "{name}");
+            }
+        },
+    );
+}
+
+#[test]
 fn mtu_is_not_lowered_below_that_of_a_macvlan_because_it_would_not_return() {
     in_namespace(
         "irreversible::mtu_is_not_lowered_below_that_of_a_macvlan_because_it_would_not_return",
