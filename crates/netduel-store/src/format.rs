@@ -145,7 +145,7 @@ pub fn upgrade(line: &mut Value, format: u32) {
     crate::upgrade::to_newest(line, format);
 }
 
-/// Start of a line with a trial. Trials are counted by it without parsing the line.
+/// Start of a line with a trial. A listing parses no more of the line than the beginning.
 pub(crate) const TRIAL_PREFIX: &[u8] = b"{\"trial\":";
 
 /// Start of a line with which a run is resumed.

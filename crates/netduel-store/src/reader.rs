@@ -1,5 +1,6 @@
 //! Reads a run file line by line. An incomplete last line, damaged records and trials that do not belong to the run are left out and
 //! reported; a damaged header is an error.
+use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
@@ -7,6 +8,7 @@ use std::path::Path;
 
 use netduel_model::json_text;
 use netduel_model::run::{Run, RunEnd, RunHeader};
+use netduel_model::trial::{Slot, Trial, Validity};
 use netduel_model::warning::Warning;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -26,6 +28,9 @@ const LINE_LEN_MAX: u64 = 256 << 20;
 const TEXT_LEN_MAX: usize = 1 << 20;
 /// The member that is longer, with its length at most: the text of the plan.
 const LONG_TEXT: (&str, usize) = ("plan_text", 6 * netduel_model::plan::TEXT_LEN_MAX.0 as usize);
+
+/// The first member of a trial that a listing does not read.
+const AFTER_BEGINNING: &[u8] = b",\"client\":";
 
 /// The damage that a checksum shows.
 const WRONG: &str = "its checksum does not fit";
@@ -89,7 +94,7 @@ pub(crate) struct Whole {
 pub(crate) struct Outline {
     /// The facts known before the first trial.
     pub header: RunHeader,
-    /// Trials, all attempts.
+    /// Trials that belong to the run, all attempts.
     pub trials: u64,
     /// How it ended.
     pub end: Option<RunEnd>,
@@ -160,28 +165,59 @@ pub(crate) fn read_header(file: &File, path: &Path) -> Result<RunHeader, StoreEr
     Lines::new(file, path).header()
 }
 
-/// Reads the facts for a listing. Trials are counted by their checksum and not parsed.
+/// Reads the facts for a listing. Of a trial the checksum is compared, and only the beginning is parsed.
 pub(crate) fn read_outline(file: &File, path: &Path) -> Result<Outline, StoreError> {
     let mut lines = Lines::new(file, path);
     let mut outline = Outline { header: lines.header()?, trials: 0, end: None, torn: None, damaged: 0 };
+    let mut belonging = Belonging::default();
     while let Some(line) = lines.next_line()? {
-        if line.bytes.starts_with(TRIAL_PREFIX) && lines.damage(&line).is_none() {
-            outline.trials += 1;
-            continue;
-        }
-        match lines.record(&line)? {
-            Ok(Record::End(end)) => outline.end = Some(end.into_owned()),
-            Ok(Record::Resumed { .. }) => outline.end = None,
-            Ok(Record::Trial(_)) => outline.trials += 1,
+        // Only records with a checksum are judged, as in `read_whole`.
+        let is_checked = line.checksum == Checksum::Right;
+        let trial = if lines.damage(&line).is_none() { beginning(&line.bytes) } else { None };
+        let record = match trial {
+            Some(trial) => Ok(Record::Trial(Cow::Owned(trial))),
+            None => lines.record(&line)?,
+        };
+        match record {
+            Ok(Record::Trial(trial)) => {
+                if !is_checked || belonging.fault(&outline.header.plan, &trial).is_none() {
+                    belonging.add(&trial);
+                    outline.trials += 1;
+                }
+            }
             Ok(Record::Warning(_)) => {}
+            Ok(Record::End(end)) => outline.end = Some(end.into_owned()),
+            Ok(Record::Resumed { .. }) => {
+                outline.end = None;
+                belonging.resumed();
+            }
             Err(_) => {
                 outline.damaged += 1;
                 outline.end = None;
+                belonging.resumed();
             }
         }
     }
     outline.torn = lines.torn;
     Ok(outline)
+}
+
+/// What tells whether a trial belongs to the run. Its names are the same in every format.
+#[derive(Deserialize)]
+struct Beginning {
+    slot: Slot,
+    attempt: u32,
+    validity: Validity,
+}
+
+/// A trial with its slot, attempt and validity only; absent for another line, and for one that does not begin with them.
+fn beginning(line: &[u8]) -> Option<Trial> {
+    let trial = line.strip_prefix(TRIAL_PREFIX)?;
+    // Within a text its quotes would have backslashes.
+    let length = trial.windows(AFTER_BEGINNING.len()).position(|part| part == AFTER_BEGINNING)?;
+    let text = [&trial[..length], b"}"].concat();
+    let Beginning { slot, attempt, validity } = serde_json::from_slice(&text).ok()?;
+    Some(Trial { validity, ..Trial::new(slot, attempt, 0) })
 }
 
 /// The format of a record `resumed`. It is read first, because it decides how the rest is read.
@@ -344,6 +380,25 @@ mod tests {
     use std::io::Write as _;
 
     use super::*;
+
+    #[test]
+    fn beginning_of_a_trial_ends_before_its_first_end() {
+        let slot = "{\"block\":1,\"position\":2,\"arm\":\"a\",\"workload\":\"w\"}";
+        let line = |validity: &str, rest: &str| {
+            format!(
+                "{{\"trial\":{{\"slot\":{slot},\"attempt\":3,\"started_unix_ms\":4,\"validity\":{validity}{rest}"
+            )
+        };
+        let reason = "{\"state\":\"failed\",\"reason\":\"\\\"x\\\",\\\"client\\\":\"}";
+        let failed = beginning(line(reason, ",\"client\":null}}").as_bytes()).expect("a trial");
+        assert_eq!((failed.slot.block, failed.slot.position, failed.attempt), (1, 2, 3));
+        assert_eq!(failed.validity, Validity::Failed { reason: "\"x\",\"client\":".to_owned() });
+        let valid = "{\"state\":\"valid\"}";
+        // The rest is not parsed.
+        assert!(beginning(line(valid, ",\"client\":[[").as_bytes()).is_some_and(|trial| trial.is_valid()));
+        assert_eq!(beginning(line(valid, "}}").as_bytes()), None);
+        assert_eq!(beginning(b"{\"trial\":{\"attempt\":3,\"client\":null}}"), None);
+    }
 
     #[test]
     fn line_without_an_end_is_read_up_to_its_limit() {

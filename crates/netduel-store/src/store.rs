@@ -70,7 +70,7 @@ pub struct Integrity {
 pub struct RunContents {
     /// The facts known before its first trial.
     pub header: RunHeader,
-    /// Trials, all attempts.
+    /// Trials that belong to the run, all attempts.
     pub trials: u64,
     /// Why it ended; absent while it runs, and when its coordinator was killed.
     pub end: Option<RunEnd>,
