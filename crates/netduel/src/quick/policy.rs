@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use netduel_control::coordinator::{Policy, RunErrorKind};
 use netduel_model::ids::HostName;
-use netduel_model::plan::{Launch, ResolvedPlan};
+use netduel_model::plan::ResolvedPlan;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::units::Nanos;
 
@@ -34,14 +34,8 @@ impl Policy for QuickPolicy<'_> {
         false
     }
 
-    fn trial_failed(&mut self, kind: RunErrorKind, host: Option<&HostName>) {
-        let is_remote = host.and_then(|host| self.plan.hosts.get(host));
-        let is_remote = is_remote.is_some_and(|host| matches!(host.launch, Launch::Paired { .. }));
-        self.failure = Some(match kind {
-            // A test that the rules of the server refuse is no invalid command line.
-            RunErrorKind::Usage if is_remote => Kind::Host,
-            kind => kind.into(),
-        });
+    fn trial_failed(&mut self, kind: RunErrorKind, _host: Option<&HostName>) {
+        self.failure = Some(kind.into());
     }
 
     fn problems(&mut self, hosts: &BTreeMap<HostName, HostSnapshot>) -> Vec<String> {

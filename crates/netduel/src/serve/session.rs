@@ -125,11 +125,10 @@ impl Session {
     }
 
     fn check_served(&self) -> Result<(), WorkError> {
-        let busy = |message: String| WorkError { kind: FailureKind::Busy, message };
         if self.stop.is_asked() {
-            return Err(busy(STOPPED.to_owned()));
+            return Err(not_served(STOPPED.to_owned()));
         }
-        self.rejected.clone().map_or(Ok(()), |why| Err(busy(why)))
+        self.rejected.clone().map_or(Ok(()), |why| Err(not_served(why)))
     }
 }
 
@@ -144,6 +143,12 @@ fn ended_early(workload: &Workload, elapsed_ns: u64) -> Option<String> {
         let (elapsed, planned) = (elapsed_ns as f64 / 1e9, planned_ns as f64 / 1e9);
         format!("the client's traffic ended after {elapsed:.1} s of {planned:.1} s: it was stopped, or its connections broke")
     })
+}
+
+/// A valid test that this server does not serve, now or by its rules. [`FailureKind::Usage`] is that of settings that do not fit this host, as
+/// a core that it lacks.
+fn not_served(message: String) -> WorkError {
+    WorkError { kind: FailureKind::Busy, message }
 }
 
 fn refused(message: String) -> WorkError {
@@ -203,11 +208,11 @@ impl Work for Session {
         self.check_served()?;
         if let Some(why) = self.context.rules.refusal(workload) {
             self.context.log.refused(self.peer, &why);
-            return Err(refused(why));
+            return Err(not_served(why));
         }
         if let Some(program) = foreign_program(workload, Role::Server) {
             // The client's program and arguments.
-            return Err(refused(format!(
+            return Err(not_served(format!(
                 "netduel serve starts no {program} for its clients; use a plan, whose agents start it"
             )));
         }

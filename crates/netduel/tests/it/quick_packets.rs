@@ -139,7 +139,7 @@ fn invalid_packet_options_are_rejected_in_terms_of_the_command_line() {
         assert_eq!(refused.stdout, "", "{options:?}");
     }
     let queues = ["pps", &string, "-t", "0.2", "--generator", "xdp", "--queues", "9"];
-    let refused = served.client(&queues).expect_code(4);
+    let refused = served.client(&queues).expect_code(2);
     assert!(refused.stderr.contains("open 9 queues of vf0: it has 1;"), "{}", refused.stderr);
     served.end();
 }
