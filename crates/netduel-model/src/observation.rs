@@ -127,15 +127,80 @@ pub struct CoreTime {
 }
 
 impl CoreTime {
-    /// Time in which this core worked for this host: everything but idle and steal.
-    pub fn busy_ns(&self) -> u64 {
-        // Records come from agents and run files, whose numbers may be any.
-        [self.system_ns, self.irq_ns, self.softirq_ns].into_iter().fold(self.user_ns, u64::saturating_add)
+    /// The classes together can be this much shorter than the time between two readings by rounding, nanoseconds: `/proc/stat` counts
+    /// each in hundredths of a second.
+    const ROUNDING_NS: u64 = 20_000_000;
+
+    /// Work between readings `wall_ns` apart that the kernel put into no class, nanoseconds; 0 within the rounding.
+    ///
+    /// With `CONFIG_TICK_CPU_ACCOUNTING` the kernel charges each timer tick to the class that it interrupts (`account_process_tick` in
+    /// kernel/sched/cputime.c), and measures idle time exactly (`get_cpu_idle_time_us` in kernel/time/tick-sched.c). The tick stops while a core
+    /// is idle, so a core that often works for less than a tick has work that no tick saw: it is in no class.
+    pub fn unclassified_ns(&self, wall_ns: u64) -> u64 {
+        let missing = wall_ns.saturating_sub(self.classes_ns());
+        if missing > Self::ROUNDING_NS { missing } else { 0 }
     }
 
-    /// Its total time, nanoseconds.
-    pub fn total_ns(&self) -> u64 {
-        self.busy_ns().saturating_add(self.steal_ns).saturating_add(self.idle_ns)
+    /// Time in which this core worked for this host between readings `wall_ns` apart: everything but idle and steal.
+    pub fn busy_ns(&self, wall_ns: u64) -> u64 {
+        self.total_ns(wall_ns).saturating_sub(self.steal_ns).saturating_sub(self.idle_ns)
+    }
+
+    /// Its total time between readings `wall_ns` apart, nanoseconds.
+    pub fn total_ns(&self, wall_ns: u64) -> u64 {
+        self.classes_ns().saturating_add(self.unclassified_ns(wall_ns))
+    }
+
+    fn classes_ns(&self) -> u64 {
+        // Records come from agents and run files, whose numbers may be any.
+        let classes = [self.system_ns, self.irq_ns, self.softirq_ns, self.steal_ns, self.idle_ns];
+        classes.into_iter().fold(self.user_ns, u64::saturating_add)
+    }
+}
+
+impl Observation {
+    /// Busy time of all cores, nanoseconds.
+    pub fn busy_ns(&self) -> u64 {
+        self.cores.iter().map(|core| core.busy_ns(self.wall_ns)).fold(0, u64::saturating_add)
+    }
+
+    /// Total time of all cores, nanoseconds.
+    pub fn core_time_ns(&self) -> u64 {
+        self.cores.iter().map(|core| core.total_ns(self.wall_ns)).fold(0, u64::saturating_add)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn core(user_ns: u64, steal_ns: u64, idle_ns: u64) -> CoreTime {
+        CoreTime { user_ns, steal_ns, idle_ns, ..CoreTime::default() }
+    }
+
+    #[test]
+    fn work_that_no_tick_saw_is_busy_time() {
+        // The receiver of a stream: its thread alone ran for 0.37 s, and the ticks saw 0.28 s.
+        let receiver = core(SECOND / 100 * 28, 0, SECOND / 100 * 50);
+        assert_eq!(receiver.unclassified_ns(SECOND), SECOND / 100 * 22);
+        assert_eq!(receiver.busy_ns(SECOND), SECOND / 2);
+        assert_eq!(receiver.total_ns(SECOND), SECOND);
+        let stolen = core(SECOND / 10, SECOND / 10, SECOND / 10);
+        assert_eq!(stolen.busy_ns(SECOND), SECOND / 10 * 8);
+        let seen = Observation { wall_ns: SECOND, cores: vec![receiver, stolen], ..Observation::default() };
+        assert_eq!((seen.busy_ns(), seen.core_time_ns()), (SECOND / 10 * 13, 2 * SECOND));
+    }
+
+    #[test]
+    fn rounding_is_no_work() {
+        let idle = core(0, 0, SECOND - CoreTime::ROUNDING_NS);
+        assert_eq!((idle.unclassified_ns(SECOND), idle.busy_ns(SECOND)), (0, 0));
+        let long = core(SECOND, 0, SECOND / 100);
+        assert_eq!((long.busy_ns(SECOND), long.total_ns(SECOND)), (SECOND, SECOND / 100 * 101));
+        let any = core(u64::MAX, u64::MAX, u64::MAX);
+        assert_eq!((any.unclassified_ns(u64::MAX), any.total_ns(u64::MAX)), (0, u64::MAX));
     }
 }
 

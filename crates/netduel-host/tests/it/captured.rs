@@ -75,7 +75,7 @@ fn observation_contains_the_differences_of_the_readings() {
     assert_eq!(of("syn0").master.as_deref(), Some("eth0"));
 
     assert_eq!(seen.cores.len(), 2);
-    assert!(seen.cores.iter().any(|core| core.busy_ns() + core.idle_ns > 0));
+    assert!(seen.cores.iter().any(|core| core.total_ns(0) > 0));
     assert!(seen.context_switches.is_some_and(|switches| switches > 0));
     assert!(seen.interrupts.contains_key("Local timer interrupts"), "{:?}", seen.interrupts);
     assert_eq!(seen.interrupts_by_core.len(), 2);

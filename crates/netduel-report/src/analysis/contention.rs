@@ -1,7 +1,6 @@
 //! CPU time of other processes, and CPU time that the hypervisor withheld, during trials.
 use std::collections::{BTreeMap, BTreeSet};
 
-use netduel_model::observation::CoreTime;
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::warning::{OTHERS_SHARE_MAX, STEAL_SHARE_MAX};
 use netduel_model::workload::{Role, Workload};
@@ -53,7 +52,7 @@ pub(super) fn stolen_blocks(trials: &[&Trial]) -> BTreeSet<u32> {
 pub(super) fn stolen_share(end: &TrialEnd) -> Option<f64> {
     let cores = &end.observation.cores;
     let stolen = cores.iter().map(|core| core.steal_ns).fold(0, u64::saturating_add);
-    let total = cores.iter().map(CoreTime::total_ns).fold(0, u64::saturating_add);
+    let total = end.observation.core_time_ns();
     (total > 0).then(|| stolen as f64 / total as f64)
 }
 
@@ -68,7 +67,7 @@ const USER_TIME_MIN_NS: u64 = 50_000_000;
 /// of others. User time has no such part.
 fn others_share(end: &TrialEnd, neighbour: Option<&TrialEnd>) -> Option<f64> {
     let cores = &end.observation.cores;
-    let total = cores.iter().map(CoreTime::total_ns).fold(0, u64::saturating_add);
+    let total = end.observation.core_time_ns();
     let agents = || [Some(end), neighbour].into_iter().flatten().map(|end| &end.observation.process);
     let sum = |times: &mut dyn Iterator<Item = u64>| times.fold(0, u64::saturating_add);
     let of_user = sum(&mut cores.iter().map(|core| core.user_ns))

@@ -216,19 +216,18 @@ fn of_trial(kind: CounterKind, workload: &Workload, trial: &Trial, shared_machin
     let by_gigabyte = workload.traffic.facts().unit == WorkUnit::Byte;
     let work =
         if by_gigabyte { figures::gigabytes(trial)? } else { figures::messages(&workload.traffic, trial)? };
-    let cpu = |class: fn(&CoreTime) -> u64| {
+    let time = |of: &dyn Fn(&Observation) -> u64| {
         let scale = if by_gigabyte { 1e9 } else { 1e3 };
-        let time = seen(trial, shared_machine, |seen| {
-            Some(seen.cores.iter().map(class).fold(0, u64::saturating_add))
-        })?;
-        Some(time / scale / work)
+        Some(seen(trial, shared_machine, |seen| Some(of(seen)))? / scale / work)
     };
+    let cpu =
+        |class: fn(&CoreTime) -> u64| time(&|seen| seen.cores.iter().map(class).fold(0, u64::saturating_add));
     // Events are counted per gigabyte, or per thousand messages so that rare ones still have digits.
     let per_work = |events: f64| {
         if by_gigabyte { events / work } else { events * 1e3 / work }
     };
     let value = match kind {
-        CounterKind::Busy => cpu(CoreTime::busy_ns)?,
+        CounterKind::Busy => time(&Observation::busy_ns)?,
         CounterKind::User => cpu(|core| core.user_ns)?,
         CounterKind::System => cpu(|core| core.system_ns)?,
         CounterKind::HardInterrupt => cpu(|core| core.irq_ns)?,

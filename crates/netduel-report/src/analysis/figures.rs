@@ -278,11 +278,7 @@ fn busy_ns(trial: &Trial, shared_machine: bool) -> Option<f64> {
         if !machine::has_cpu_time(observation) {
             return None;
         }
-        busy = observation
-            .cores
-            .iter()
-            .map(netduel_model::observation::CoreTime::busy_ns)
-            .fold(busy, u64::saturating_add);
+        busy = observation.busy_ns().saturating_add(busy);
     }
     Some(busy as f64)
 }

@@ -43,6 +43,8 @@ pub struct CoreShare {
     pub softirq: f64,
     /// Steal time: withheld by the hypervisor.
     pub steal: f64,
+    /// Work that the kernel put into no class.
+    pub unclassified: f64,
     /// Idle time.
     pub idle: f64,
     /// Packets that the network stack of the machine processed on it (`softnet_stat`), of any interface and program; absent where
@@ -67,16 +69,16 @@ impl Machine {
 
 impl CoreShare {
     /// The names of the classes except idle, in the order of [`Self::classes`], in which plots stack them.
-    pub const CLASSES: [&str; 5] = ["user", "system", "interrupt", "softirq", "steal"];
+    pub const CLASSES: [&str; 6] = ["user", "system", "interrupt", "softirq", "steal", "unclassified"];
 
     /// Time of all classes except steal and idle.
     fn busy(&self) -> f64 {
-        self.user + self.system + self.irq + self.softirq
+        self.user + self.system + self.irq + self.softirq + self.unclassified
     }
 
     /// The shares of the classes except idle.
-    pub fn classes(&self) -> [f64; 5] {
-        [self.user, self.system, self.irq, self.softirq, self.steal]
+    pub fn classes(&self) -> [f64; 6] {
+        [self.user, self.system, self.irq, self.softirq, self.steal, self.unclassified]
     }
 }
 
@@ -145,7 +147,7 @@ pub(super) fn shares(arm: &Arm, hosts: &[String; 2], trials: &[&Trial], machines
     } else {
         ends.to_vec()
     };
-    let mut sums: Vec<BTreeMap<u16, CoreTime>> = vec![BTreeMap::new(); titles.len()];
+    let mut sums: Vec<BTreeMap<u16, (CoreTime, u64)>> = vec![BTreeMap::new(); titles.len()];
     let mut packets: Vec<BTreeMap<u16, u64>> = vec![BTreeMap::new(); titles.len()];
     for trial in trials {
         let Some(seen) = observations(trial, machines.shared(&arm.pair)) else { continue };
@@ -155,8 +157,9 @@ pub(super) fn shares(arm: &Arm, hosts: &[String; 2], trials: &[&Trial], machines
                 *sum = sum.saturating_add(core.processed);
             }
             for core in &observation.cores {
-                let total =
-                    sum.entry(core.core).or_insert(CoreTime { core: core.core, ..CoreTime::default() });
+                let (total, unclassified_ns) =
+                    sum.entry(core.core).or_insert((CoreTime { core: core.core, ..CoreTime::default() }, 0));
+                *unclassified_ns = unclassified_ns.saturating_add(core.unclassified_ns(observation.wall_ns));
                 total.user_ns = total.user_ns.saturating_add(core.user_ns);
                 total.system_ns = total.system_ns.saturating_add(core.system_ns);
                 total.irq_ns = total.irq_ns.saturating_add(core.irq_ns);
@@ -171,7 +174,7 @@ pub(super) fn shares(arm: &Arm, hosts: &[String; 2], trials: &[&Trial], machines
         .zip(sums)
         .zip(packets)
         .map(|((title, cores), packets)| {
-            let shares = cores.values().filter_map(share);
+            let shares = cores.values().filter_map(|(core, unclassified_ns)| share(core, *unclassified_ns));
             let cores =
                 shares.map(|core| CoreShare { packets: packets.get(&core.core).copied(), ..core }).collect();
             Machine { title, cores }
@@ -180,8 +183,9 @@ pub(super) fn shares(arm: &Arm, hosts: &[String; 2], trials: &[&Trial], machines
         .collect()
 }
 
-fn share(core: &CoreTime) -> Option<CoreShare> {
-    let total = core.total_ns();
+fn share(core: &CoreTime, unclassified_ns: u64) -> Option<CoreShare> {
+    // Rounding within each trial adds up to no work.
+    let total = core.total_ns(0).saturating_add(unclassified_ns);
     let of = |part: u64| part as f64 / total as f64;
     (total > 0).then(|| CoreShare {
         core: core.core,
@@ -190,6 +194,7 @@ fn share(core: &CoreTime) -> Option<CoreShare> {
         irq: of(core.irq_ns),
         softirq: of(core.softirq_ns),
         steal: of(core.steal_ns),
+        unclassified: of(unclassified_ns),
         idle: of(core.idle_ns),
         packets: None,
     })
@@ -199,8 +204,11 @@ fn share(core: &CoreTime) -> Option<CoreShare> {
 /// observations. Another core may be the busiest in another trial.
 pub(super) fn busiest_core(trials: &[&Trial], shared_machine: bool) -> Option<f64> {
     let of_trial = |trial: &&Trial| {
-        let cores = observations(trial, shared_machine)?.into_iter().flat_map(|seen| &seen.cores);
-        cores.filter_map(share).map(|core| core.busy()).reduce(f64::max)
+        let seen = observations(trial, shared_machine)?.into_iter();
+        let cores =
+            seen.flat_map(|seen| seen.cores.iter().map(|core| (core, core.unclassified_ns(seen.wall_ns))));
+        let shares = cores.filter_map(|(core, unclassified_ns)| share(core, unclassified_ns));
+        shares.map(|core| core.busy()).reduce(f64::max)
     };
     median(&trials.iter().filter_map(of_trial).collect::<Vec<f64>>())
 }

@@ -22,28 +22,48 @@ fn of_machine(workload: &WorkloadAnalysis, index: usize) -> Figure {
     let machine = workload.arms.iter().find_map(|arm| arm.machines.get(index));
     let title = machine.map(|machine| machine.title.clone()).unwrap_or_default();
     let mut table = Table::new(vec![Column::key("Arm"), Column::key("Core")]);
-    table.columns.extend(CoreShare::CLASSES.into_iter().chain(["idle"]).map(|class| Column::of(class, "%")));
+    let classes = classes(workload, index);
+    table.columns.extend(classes.iter().chain(&["idle"]).map(|class| Column::of(*class, "%")));
     for (arm, core) in workload
         .arms
         .iter()
         .filter_map(|arm| Some((arm, arm.machines.get(index)?)))
         .flat_map(|(arm, machine)| machine.cores.iter().map(move |core| (arm, core)))
     {
-        let shares = core.classes().into_iter().chain([core.idle]);
+        let shares = core.classes().into_iter().take(classes.len()).chain([core.idle]);
         let head = [Cell::from(arm.arm.as_str()), Cell::Text(core.core.to_string())];
         let shares = shares.map(|share| Cell::Number(format!("{:.1}", share * 100.0)));
         table.rows.push(head.into_iter().chain(shares).collect());
     }
-    let colours = CoreShare::CLASSES.into_iter().zip(0_u8..);
-    let legend = colours.map(|(class, number)| (class.to_owned(), Paint::Class(number))).collect();
+    let colours = classes.iter().zip(0_u8..);
+    let legend = colours.map(|(class, number)| ((*class).to_owned(), Paint::Class(number))).collect();
     Figure {
         title: format!("CPU by core: {title}"),
-        reading: "Share of the accounted time of each core by class, over the whole of all valid trials; the rest is idle.".to_owned(),
+        reading: reading(classes),
         alternative: "CPU time by core, class and arm; the table below has the numbers".to_owned(),
         chart: Chart::Plot(Plot::new("cores", cores(workload, index)).with_legend(legend)),
         data: Some(table),
         in_text: false,
     }
+}
+
+fn reading(classes: &[&str]) -> String {
+    let shares =
+        "Share of the time of each core by class, over the whole of all valid trials; the rest is idle.";
+    if classes.len() < CoreShare::CLASSES.len() {
+        return shares.to_owned();
+    }
+    format!(
+        "{shares} Unclassified: work between two ticks of the kernel's clock, which it puts into no class."
+    )
+}
+
+/// The classes of a machine. The last one is absent where every core has all its time in the others.
+fn classes(workload: &WorkloadAnalysis, machine: usize) -> &'static [&'static str] {
+    let machines = workload.arms.iter().filter_map(|arm| arm.machines.get(machine));
+    let is_complete = machines.flat_map(|machine| &machine.cores).all(|core| core.unclassified == 0.0);
+    let all = &CoreShare::CLASSES;
+    if is_complete { &all[..all.len() - 1] } else { all }
 }
 
 /// The cores of a machine with enough work over all arms, ascending.
@@ -69,6 +89,7 @@ fn shown_cores(workload: &WorkloadAnalysis, machine: usize) -> Vec<u16> {
 
 fn cores(workload: &WorkloadAnalysis, index: usize) -> Value {
     let shown = shown_cores(workload, index);
+    let classes = classes(workload, index);
     let rows: Vec<Value> = workload
         .arms
         .iter()
@@ -79,9 +100,10 @@ fn cores(workload: &WorkloadAnalysis, index: usize) -> Value {
         .flat_map(|(arm, core)| {
             core.classes()
                 .into_iter()
+                .take(classes.len())
                 .enumerate()
                 .map(move |(class, share)| json!([arm, core.core, class, short(share * 100.0)]))
         })
         .collect();
-    json!({ "cores": shown, "classes": CoreShare::CLASSES, "rows": rows })
+    json!({ "cores": shown, "classes": classes, "rows": rows })
 }

@@ -68,7 +68,8 @@ fn medians(workload: &WorkloadAnalysis) -> Table {
         );
     }
     table.notes.push(
-        "each row is a median over the trials, so the parts of the CPU time need not add up".to_owned(),
+        "each row is a median over the trials, and busy CPU time includes work that the kernel put into no class, so its parts need not add up"
+            .to_owned(),
     );
     let contended: Vec<&str> =
         workload.arms.iter().filter(|arm| arm.has_cpu_contention()).map(|arm| arm.arm.as_str()).collect();

@@ -45,6 +45,8 @@ pub struct CoreTimes {
     pub soft_interrupt_ns: u64,
     /// Withheld by the hypervisor.
     pub stolen_ns: u64,
+    /// Work that the kernel put into no class: it was between two ticks of its clock. 0 within the resolution of the clock, 10 ms in each class.
+    pub unclassified_ns: u64,
     /// Idle.
     pub idle_ns: u64,
 }
@@ -150,7 +152,7 @@ impl HostCounters {
             process_user_ns: seen.process.user_ns,
             process_system_ns: seen.process.system_ns,
             context_switches: seen.context_switches,
-            cores: seen.cores.iter().map(CoreTimes::of).collect(),
+            cores: seen.cores.iter().map(|core| CoreTimes::of(core, seen.wall_ns)).collect(),
             softnet: seen.softnet.iter().map(softnet).collect(),
             interfaces: seen.interfaces.iter().map(InterfaceCount::of).collect(),
             driver: seen.driver.iter().flat_map(driver).collect(),
@@ -161,8 +163,9 @@ impl HostCounters {
 }
 
 impl CoreTimes {
-    fn of(core: &CoreTime) -> Self {
+    fn of(core: &CoreTime, wall_ns: u64) -> Self {
         Self {
+            unclassified_ns: core.unclassified_ns(wall_ns),
             core: core.core,
             user_ns: core.user_ns,
             system_ns: core.system_ns,

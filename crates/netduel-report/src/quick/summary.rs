@@ -461,8 +461,7 @@ fn cpu(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Option<
         );
     }
     let used = |end: &TrialEnd| {
-        let busy: u64 =
-            end.observation.cores.iter().map(netduel_model::observation::CoreTime::busy_ns).total();
+        let busy = end.observation.busy_ns();
         let cores = end.observation.cores.len();
         (cores > 0).then(|| {
             let used = busy as f64 / end.observation.wall_ns.max(1) as f64;

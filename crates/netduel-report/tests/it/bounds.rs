@@ -309,7 +309,7 @@ fn warning_marks_only_the_verdicts_that_it_concerns() {
         // Steal time in trials of one workload only.
         for trial in run.trials.iter_mut().filter(|trial| trial.slot.workload.as_str() == "rr") {
             for core in &mut trial.client.as_mut().unwrap().observation.cores {
-                core.steal_ns = core.total_ns() / 20;
+                core.steal_ns = core.total_ns(0) / 20;
             }
         }
         let analysis = analyse_run(&run);

@@ -175,7 +175,7 @@ fn changed(change: impl FnOnce(&mut Trial)) -> Limit {
         seen.driver.clear();
         seen.softnet.clear();
         for core in &mut seen.cores {
-            (core.user_ns, core.system_ns, core.softirq_ns, core.irq_ns) = (0, 0, 0, 0);
+            *core = CoreTime { core: core.core, idle_ns: seen.wall_ns, ..CoreTime::default() };
         }
     }
     *tcp(trial) = TcpInfo { busy_us: Some(4_900_000), ..TcpInfo::default() };

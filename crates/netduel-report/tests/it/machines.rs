@@ -202,8 +202,7 @@ fn user_time_of_other_processes_is_seen_behind_softirq_time_of_the_agents() {
                 of(|core| core.system_ns) + of(|core| core.softirq_ns) + 2 * user_ns;
             observation.cores[0].user_ns += user_ns;
         }
-        let total: u64 =
-            trial.client.as_ref().unwrap().observation.cores.iter().map(CoreTime::total_ns).sum();
+        let total: u64 = trial.client.as_ref().unwrap().observation.core_time_ns();
         let workload = &run.header.plan.arms[0].workloads[0];
         let seen = contention_of(workload, &run.trials[0], false);
         (seen, user_ns as f64 / total as f64)

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use netduel_model::metric::Metric;
+use netduel_model::observation::CoreTime;
 use netduel_model::packet_path::{PacketEngine, PacketPath, PacketReceiver, PacketReport, QueuePackets};
 use netduel_model::run::Run;
 use netduel_model::sample::{DatagramSendReport, IntervalSample};
@@ -539,7 +540,7 @@ fn limit(engine: PacketEngine, receiver: PacketReceiver, change: impl Fn(&mut Tr
         end.observation.softnet.clear();
         end.observation.driver.clear();
         for core in &mut end.observation.cores {
-            (core.user_ns, core.system_ns, core.softirq_ns, core.irq_ns) = (0, 0, 0, 0);
+            *core = CoreTime { core: core.core, idle_ns: end.observation.wall_ns, ..CoreTime::default() };
         }
         end.report.process_cpu_ns = (0, 0);
         end.report.thread_use = None;

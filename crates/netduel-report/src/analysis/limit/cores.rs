@@ -64,13 +64,14 @@ impl Core {
 }
 
 fn cores(observation: &Observation) -> Vec<Core> {
+    let wall_ns = observation.wall_ns;
     let share = |core: &CoreTime| {
-        let accounted = core.total_ns().max(1) as f64;
+        let total = core.total_ns(wall_ns).max(1) as f64;
         Core {
             number: core.core,
-            busy: core.busy_ns() as f64 / accounted,
-            softirq: core.softirq_ns.saturating_add(core.irq_ns) as f64 / accounted,
-            stolen: core.steal_ns as f64 / accounted,
+            busy: core.busy_ns(wall_ns) as f64 / total,
+            softirq: core.softirq_ns.saturating_add(core.irq_ns) as f64 / total,
+            stolen: core.steal_ns as f64 / total,
         }
     };
     observation.cores.iter().map(share).collect()

@@ -340,9 +340,10 @@ impl State {
         let Some(arm) = self.plan.arm(&trial.slot.arm) else { return };
         for role in [Role::Client, Role::Server] {
             let Some(end) = trial.end(role) else { continue };
-            let busy = end.observation.cores.iter().map(|core| match core.total_ns() {
+            let wall_ns = end.observation.wall_ns;
+            let busy = end.observation.cores.iter().map(|core| match core.total_ns(wall_ns) {
                 0 => 0.0,
-                total => core.busy_ns() as f64 / total as f64,
+                total => core.busy_ns(wall_ns) as f64 / total as f64,
             });
             let host = self.plan.pair_in(arm, trial.slot.block).host(role);
             self.cpu.insert(host.clone(), busy.collect());
