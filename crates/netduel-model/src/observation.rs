@@ -131,12 +131,9 @@ impl CoreTime {
     /// each in hundredths of a second.
     const ROUNDING_NS: u64 = 20_000_000;
 
-    /// Work between readings `wall_ns` apart that the kernel put into no class, nanoseconds; 0 within the rounding.
-    ///
-    /// With `CONFIG_TICK_CPU_ACCOUNTING` the kernel charges each timer tick to the class that it interrupts (`account_process_tick` in
-    /// kernel/sched/cputime.c), and measures idle time exactly (`get_cpu_idle_time_us` in kernel/time/tick-sched.c). The tick stops while a core
-    /// is idle, so a core that often works for less than a tick has work that no tick saw: it is in no class.
-    pub fn unclassified_ns(&self, wall_ns: u64) -> u64 {
+    /// Unaccounted time between readings `wall_ns` apart, nanoseconds: neither idle, nor in a class that the kernel counted; 0 within the
+    /// rounding. A core that works for less than a timer tick at a time has some (docs/design/0005-observation-and-treatments.md).
+    pub fn unaccounted_ns(&self, wall_ns: u64) -> u64 {
         let missing = wall_ns.saturating_sub(self.classes_ns());
         if missing > Self::ROUNDING_NS { missing } else { 0 }
     }
@@ -148,7 +145,7 @@ impl CoreTime {
 
     /// Its total time between readings `wall_ns` apart, nanoseconds.
     pub fn total_ns(&self, wall_ns: u64) -> u64 {
-        self.classes_ns().saturating_add(self.unclassified_ns(wall_ns))
+        self.classes_ns().saturating_add(self.unaccounted_ns(wall_ns))
     }
 
     fn classes_ns(&self) -> u64 {
@@ -184,7 +181,7 @@ mod tests {
     fn work_that_no_tick_saw_is_busy_time() {
         // The receiver of a stream: its thread alone ran for 0.37 s, and the ticks saw 0.28 s.
         let receiver = core(SECOND / 100 * 28, 0, SECOND / 100 * 50);
-        assert_eq!(receiver.unclassified_ns(SECOND), SECOND / 100 * 22);
+        assert_eq!(receiver.unaccounted_ns(SECOND), SECOND / 100 * 22);
         assert_eq!(receiver.busy_ns(SECOND), SECOND / 2);
         assert_eq!(receiver.total_ns(SECOND), SECOND);
         let stolen = core(SECOND / 10, SECOND / 10, SECOND / 10);
@@ -196,11 +193,11 @@ mod tests {
     #[test]
     fn rounding_is_no_work() {
         let idle = core(0, 0, SECOND - CoreTime::ROUNDING_NS);
-        assert_eq!((idle.unclassified_ns(SECOND), idle.busy_ns(SECOND)), (0, 0));
+        assert_eq!((idle.unaccounted_ns(SECOND), idle.busy_ns(SECOND)), (0, 0));
         let long = core(SECOND, 0, SECOND / 100);
         assert_eq!((long.busy_ns(SECOND), long.total_ns(SECOND)), (SECOND, SECOND / 100 * 101));
         let any = core(u64::MAX, u64::MAX, u64::MAX);
-        assert_eq!((any.unclassified_ns(u64::MAX), any.total_ns(u64::MAX)), (0, u64::MAX));
+        assert_eq!((any.unaccounted_ns(u64::MAX), any.total_ns(u64::MAX)), (0, u64::MAX));
     }
 }
 

@@ -44,7 +44,8 @@ impl Destination {
         is_of_command: fn(Format) -> bool,
     ) -> Result<Self, Failure> {
         if is_standard_output(out) {
-            let text = "--out -: standard output has the result of a run, and its report is a file";
+            let text =
+                "failed to write the report to standard output (`--out -`): the result is printed there";
             return Err(Failure::message(Kind::Usage, text)
                 .remedy("write a file or a folder; `netduel report last` prints the report"));
         }
@@ -345,7 +346,7 @@ mod tests {
         let error = Destination::of(&file, None).expect_err("no format");
         assert!(error.to_string().contains("it is not a folder") && error.kind == Kind::Usage, "{error}");
         let error = Destination::of(Path::new("-"), None).expect_err("standard output");
-        assert!(error.to_string().contains("--out -: ") && error.kind == Kind::Usage, "{error}");
+        assert!(error.to_string().contains("`--out -`") && error.kind == Kind::Usage, "{error}");
         let error = Destination::of(Path::new("report.docx"), None).expect_err("no such format");
         assert!(error.to_string().contains(".html") && error.kind == Kind::Usage, "{error}");
         let error = Destination::among(Path::new("two.docx"), None, Format::is_of_comparisons);

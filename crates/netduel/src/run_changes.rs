@@ -189,7 +189,8 @@ fn export(
     json: bool,
 ) -> Result<(), Failure> {
     if out.is_some_and(is_standard_output) {
-        let text = "--out -: an exported run is a file, whose name is printed on standard output";
+        let text =
+            "failed to export the run to standard output (`--out -`): the name of the file is printed there";
         return Err(Failure::message(Kind::Usage, text).remedy("name a file with --out"));
     }
     let run = redaction::run(store.read(name).map_err(store_failure)?)?;

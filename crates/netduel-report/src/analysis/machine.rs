@@ -43,8 +43,8 @@ pub struct CoreShare {
     pub softirq: f64,
     /// Steal time: withheld by the hypervisor.
     pub steal: f64,
-    /// Work that the kernel put into no class.
-    pub unclassified: f64,
+    /// Unaccounted: neither idle, nor in a class that the kernel counted.
+    pub unaccounted: f64,
     /// Idle time.
     pub idle: f64,
     /// Packets that the network stack of the machine processed on it (`softnet_stat`), of any interface and program; absent where
@@ -69,16 +69,16 @@ impl Machine {
 
 impl CoreShare {
     /// The names of the classes except idle, in the order of [`Self::classes`], in which plots stack them.
-    pub const CLASSES: [&str; 6] = ["user", "system", "interrupt", "softirq", "steal", "unclassified"];
+    pub const CLASSES: [&str; 6] = ["user", "system", "interrupt", "softirq", "steal", "unaccounted"];
 
     /// Time of all classes except steal and idle.
     fn busy(&self) -> f64 {
-        self.user + self.system + self.irq + self.softirq + self.unclassified
+        self.user + self.system + self.irq + self.softirq + self.unaccounted
     }
 
     /// The shares of the classes except idle.
     pub fn classes(&self) -> [f64; 6] {
-        [self.user, self.system, self.irq, self.softirq, self.steal, self.unclassified]
+        [self.user, self.system, self.irq, self.softirq, self.steal, self.unaccounted]
     }
 }
 
@@ -157,9 +157,9 @@ pub(super) fn shares(arm: &Arm, hosts: &[String; 2], trials: &[&Trial], machines
                 *sum = sum.saturating_add(core.processed);
             }
             for core in &observation.cores {
-                let (total, unclassified_ns) =
+                let (total, unaccounted_ns) =
                     sum.entry(core.core).or_insert((CoreTime { core: core.core, ..CoreTime::default() }, 0));
-                *unclassified_ns = unclassified_ns.saturating_add(core.unclassified_ns(observation.wall_ns));
+                *unaccounted_ns = unaccounted_ns.saturating_add(core.unaccounted_ns(observation.wall_ns));
                 total.user_ns = total.user_ns.saturating_add(core.user_ns);
                 total.system_ns = total.system_ns.saturating_add(core.system_ns);
                 total.irq_ns = total.irq_ns.saturating_add(core.irq_ns);
@@ -174,7 +174,7 @@ pub(super) fn shares(arm: &Arm, hosts: &[String; 2], trials: &[&Trial], machines
         .zip(sums)
         .zip(packets)
         .map(|((title, cores), packets)| {
-            let shares = cores.values().filter_map(|(core, unclassified_ns)| share(core, *unclassified_ns));
+            let shares = cores.values().filter_map(|(core, unaccounted_ns)| share(core, *unaccounted_ns));
             let cores =
                 shares.map(|core| CoreShare { packets: packets.get(&core.core).copied(), ..core }).collect();
             Machine { title, cores }
@@ -183,9 +183,9 @@ pub(super) fn shares(arm: &Arm, hosts: &[String; 2], trials: &[&Trial], machines
         .collect()
 }
 
-fn share(core: &CoreTime, unclassified_ns: u64) -> Option<CoreShare> {
+fn share(core: &CoreTime, unaccounted_ns: u64) -> Option<CoreShare> {
     // Rounding within each trial adds up to no work.
-    let total = core.total_ns(0).saturating_add(unclassified_ns);
+    let total = core.total_ns(0).saturating_add(unaccounted_ns);
     let of = |part: u64| part as f64 / total as f64;
     (total > 0).then(|| CoreShare {
         core: core.core,
@@ -194,7 +194,7 @@ fn share(core: &CoreTime, unclassified_ns: u64) -> Option<CoreShare> {
         irq: of(core.irq_ns),
         softirq: of(core.softirq_ns),
         steal: of(core.steal_ns),
-        unclassified: of(unclassified_ns),
+        unaccounted: of(unaccounted_ns),
         idle: of(core.idle_ns),
         packets: None,
     })
@@ -206,8 +206,8 @@ pub(super) fn busiest_core(trials: &[&Trial], shared_machine: bool) -> Option<f6
     let of_trial = |trial: &&Trial| {
         let seen = observations(trial, shared_machine)?.into_iter();
         let cores =
-            seen.flat_map(|seen| seen.cores.iter().map(|core| (core, core.unclassified_ns(seen.wall_ns))));
-        let shares = cores.filter_map(|(core, unclassified_ns)| share(core, unclassified_ns));
+            seen.flat_map(|seen| seen.cores.iter().map(|core| (core, core.unaccounted_ns(seen.wall_ns))));
+        let shares = cores.filter_map(|(core, unaccounted_ns)| share(core, unaccounted_ns));
         shares.map(|core| core.busy()).reduce(f64::max)
     };
     median(&trials.iter().filter_map(of_trial).collect::<Vec<f64>>())

@@ -53,15 +53,13 @@ fn reading(classes: &[&str]) -> String {
     if classes.len() < CoreShare::CLASSES.len() {
         return shares.to_owned();
     }
-    format!(
-        "{shares} Unclassified: work between two ticks of the kernel's clock, which it puts into no class."
-    )
+    format!("{shares} Unaccounted: neither idle, nor in a class that the kernel counted.")
 }
 
 /// The classes of a machine. The last one is absent where every core has all its time in the others.
 fn classes(workload: &WorkloadAnalysis, machine: usize) -> &'static [&'static str] {
     let machines = workload.arms.iter().filter_map(|arm| arm.machines.get(machine));
-    let is_complete = machines.flat_map(|machine| &machine.cores).all(|core| core.unclassified == 0.0);
+    let is_complete = machines.flat_map(|machine| &machine.cores).all(|core| core.unaccounted == 0.0);
     let all = &CoreShare::CLASSES;
     if is_complete { &all[..all.len() - 1] } else { all }
 }

@@ -68,7 +68,7 @@ fn medians(workload: &WorkloadAnalysis) -> Table {
         );
     }
     table.notes.push(
-        "each row is a median over the trials, and busy CPU time includes work that the kernel put into no class, so its parts need not add up"
+        "each row is a median over the trials, and busy CPU time includes unaccounted time, so its parts need not add up"
             .to_owned(),
     );
     let contended: Vec<&str> =
@@ -168,7 +168,7 @@ pub(super) fn not_judged(analysis: &Analysis, workload: &WorkloadAnalysis) -> Ve
     let title = if workload.arms.len() > 1 { "Metrics without a verdict" } else { "Other metrics" };
     let mut blocks = vec![Block::Heading(title.to_owned())];
     if workload.arms.len() > 1 {
-        let why = "The plan does not list these metrics for a verdict. Each further verdict widens the intervals of the others.";
+        let why = "The plan judges other metrics of this workload (`metrics`). Each further verdict widens the intervals of the others.";
         blocks.push(Block::Reading(why.to_owned()));
     }
     blocks.push(Block::Table(table.without_empty_columns()));

@@ -74,7 +74,7 @@ fn distribution(workload: &WorkloadAnalysis) -> Vec<Block> {
          packet counts again at each virtual interface that it passes"
             .to_owned(),
     );
-    let title = if table.rows.is_empty() { "Packets by core" } else { "Packets by queue and core" };
+    let title = if table.rows.is_empty() { "CPU distribution" } else { "Queue and CPU distribution" };
     let tables = [table.without_empty_columns(), by_core].into_iter().filter(|table| !table.rows.is_empty());
     let tables: Vec<Block> = tables.map(Block::Table).collect();
     if tables.is_empty() {

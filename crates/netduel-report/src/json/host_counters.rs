@@ -45,8 +45,8 @@ pub struct CoreTimes {
     pub soft_interrupt_ns: u64,
     /// Withheld by the hypervisor.
     pub stolen_ns: u64,
-    /// Work that the kernel put into no class: it was between two ticks of its clock. 0 within the resolution of the clock, 10 ms in each class.
-    pub unclassified_ns: u64,
+    /// Neither idle, nor in a class that the kernel counted. 0 up to 20 ms, which can be rounding.
+    pub unaccounted_ns: u64,
     /// Idle.
     pub idle_ns: u64,
 }
@@ -165,7 +165,7 @@ impl HostCounters {
 impl CoreTimes {
     fn of(core: &CoreTime, wall_ns: u64) -> Self {
         Self {
-            unclassified_ns: core.unclassified_ns(wall_ns),
+            unaccounted_ns: core.unaccounted_ns(wall_ns),
             core: core.core,
             user_ns: core.user_ns,
             system_ns: core.system_ns,

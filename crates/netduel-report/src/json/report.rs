@@ -238,6 +238,8 @@ pub struct Core {
     pub soft_interrupt_ratio: f64,
     /// Withheld by the hypervisor.
     pub stolen_ratio: f64,
+    /// Neither idle, nor in a class that the kernel counted.
+    pub unaccounted_ratio: f64,
     /// Idle.
     pub idle_ratio: f64,
     /// Packets that the machine's network stack processed on it, of any interface and program (`softnet_stat`); null where not counted.
@@ -438,6 +440,7 @@ impl Machine {
             hard_interrupt_ratio: core.irq,
             soft_interrupt_ratio: core.softirq,
             stolen_ratio: core.steal,
+            unaccounted_ratio: core.unaccounted,
             idle_ratio: core.idle,
             packets: core.packets,
         };

@@ -13,7 +13,7 @@ pub fn limit_shares(workload: &WorkloadAnalysis) -> Vec<String> {
     workload.arms.iter().filter_map(|arm| share(workload, arm)).collect()
 }
 
-/// Packets by queue and core at one end of an arm.
+/// Queue and CPU distribution at one end of an arm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueRow {
     /// The arm.
@@ -30,7 +30,7 @@ pub struct QueueRow {
     pub remarks: Vec<String>,
 }
 
-/// Packets by queue and core at each end of each arm, over all valid trials.
+/// Queue and CPU distribution at each end of each arm, over all valid trials.
 pub fn queues(workload: &WorkloadAnalysis) -> Vec<QueueRow> {
     let of_end = |arm: &ArmAnalysis, end: &QueueUse| {
         let directions = [("receive", &end.received), ("transmit", &end.sent)];

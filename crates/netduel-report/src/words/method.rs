@@ -1,6 +1,6 @@
 //! The method of a run in words, for readers who do not know plans.
 use netduel_model::metric::Scale;
-use netduel_model::plan::{Design, ResolvedPlan};
+use netduel_model::plan::ResolvedPlan;
 use netduel_model::units::plural;
 use netduel_model::workload::Workload;
 
@@ -62,16 +62,21 @@ pub fn method(plan: &ResolvedPlan) -> Vec<String> {
             error_rates(design.confidence.fraction(), Sides::Arms),
             percent_exact(design.equivalence.fraction())
         ));
-        paragraphs.extend(early_end(design));
+        paragraphs.extend(early_end(plan));
     }
     paragraphs
 }
 
 /// When a run could end before its last block, and what that costs its tests; absent for a run with a fixed number of blocks.
-fn early_end(design: &Design) -> Option<String> {
+fn early_end(plan: &ResolvedPlan) -> Option<String> {
+    let design = &plan.design;
+    let mut metrics = plan.arms.iter().flat_map(|arm| &arm.workloads).flat_map(|workload| &workload.metrics);
+    let has_differences = metrics.any(|metric| metric.scale() == Scale::Difference);
+    let or =
+        if has_differences { ", or at most the margin where metrics are compared by difference" } else { "" };
     let words = || {
         format!(
-            "The run could end before its last block: from {} on, as soon as the half-width of every interval was at most {} of its ratio. Such a \
+            "The run could end before its last block: from {} on, as soon as the half-width of every interval was at most {} of its ratio{or}. Such a \
              run prefers intervals that are narrow by chance, so its tests used a confidence of {} instead of {}.",
             plural(design.blocks_min, "block"),
             design.precision,

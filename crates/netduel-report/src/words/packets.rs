@@ -1,4 +1,4 @@
-//! Texts about packets: loss by location, packets by queue and core, commentary.
+//! Texts about packets: loss by location, queue and CPU distribution, commentary.
 use netduel_model::published;
 use netduel_model::snapshot::Interface;
 use netduel_model::units::{human_bit_rate, human_nanos};
@@ -98,7 +98,7 @@ fn lost(way: &ArmPackets) -> String {
     format!("lost in total: {missing} of {sent} packets ({share}): {}", places.join(", "))
 }
 
-/// An arm's packets by queue and core at each end; empty for other workloads.
+/// Queue and CPU distribution of an arm's packets at each end; empty for other workloads.
 pub(super) fn spreads(arm: &ArmAnalysis) -> Vec<QueueRow> {
     arm.packets.iter().flat_map(|way| &way.spread).map(|end| of_end(arm, end)).collect()
 }

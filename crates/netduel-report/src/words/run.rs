@@ -405,7 +405,7 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
     }
     rules.extend([
         ("CPU", "Busy time of all cores of both hosts over the whole trial (a shared machine counts once), divided by the amount \
-          received in the whole trial. Work between two ticks of the kernel's clock, which it puts into no class, is included.".to_owned()),
+          received in the whole trial. It includes unaccounted time: neither idle, nor in a class that the kernel counted.".to_owned()),
         ("Kernel counters", "Softirq: work that the kernel defers from interrupts and system calls, with network traffic mainly the \
           processing of packets. time_squeeze: rounds of packet reception that ended at their limit of packets or time while packets were \
           waiting. Spurious retransmits (DSACK): the receiver reported data that it already had.".to_owned()),

@@ -1,7 +1,8 @@
 //! What reports say of the hosts: speeds of interfaces, facts of a machine that several hosts share.
+use netduel_model::metric::Metric;
 use netduel_model::observation::CoreTime;
 use netduel_model::snapshot::{HugePages, KernelSettings, NumaNode};
-use netduel_report::analysis::contention_of;
+use netduel_report::analysis::{contention_of, value_of};
 use netduel_report::{document, html, markdown};
 
 use crate::builder::{Recipe, build};
@@ -211,4 +212,41 @@ fn user_time_of_other_processes_is_seen_behind_softirq_time_of_the_agents() {
     assert!((seen.unwrap() - share).abs() < 0.001, "{seen:?} of {share}");
     // So little is a sampling error of the kernel's ticks.
     assert_eq!(shared(40_000_000).0, None);
+}
+
+/// The receiver of a fast path works for less than a timer tick at a time: most of its work is in no class.
+#[test]
+fn unaccounted_time_is_busy_time() {
+    let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 2, ..Recipe::default() });
+    let page_before = html::page(&document(&run));
+    for trial in run.trials.iter_mut().filter(|trial| trial.slot.arm.as_str() == "accelerated") {
+        // Both ends are one machine, of which the server has the longer reading.
+        let seen = &mut trial.server.as_mut().unwrap().observation;
+        let part = seen.wall_ns / 100;
+        for core in &mut seen.cores {
+            *core = CoreTime { core: core.core, idle_ns: seen.wall_ns, ..CoreTime::default() };
+        }
+        seen.cores[3] = CoreTime { core: 3, system_ns: 28 * part, idle_ns: 50 * part, ..CoreTime::default() };
+    }
+    let trial = run.trials.iter().find(|trial| trial.slot.arm.as_str() == "accelerated").unwrap();
+    let workload = &run.header.plan.arms[1].workloads[0];
+    let server = trial.server.as_ref().unwrap();
+    let cost = value_of(Metric::CpuPerGigabyte, workload, trial, true).unwrap();
+    let gigabytes = server.report.received.as_ref().unwrap().bytes as f64 / 1e9;
+    let busy = cost * gigabytes / (server.observation.wall_ns as f64 / 1e9);
+    assert!((busy - 0.5).abs() < 1e-6, "{busy} cores");
+
+    let arm = &json::report(&run)["workloads"][0]["arms"][1];
+    let core = &arm["machines"][0]["cores"][3];
+    assert!((core["unaccounted_ratio"].as_f64().unwrap() - 0.22).abs() < 1e-6, "{core}");
+    let ratios = core.as_object().unwrap().iter().filter(|(key, _)| key.ends_with("_ratio"));
+    let sum: f64 = ratios.map(|(_, ratio)| ratio.as_f64().unwrap()).sum();
+    assert!((sum - 1.0).abs() < 1e-6, "{core}");
+    let page = html::page(&document(&run));
+    for words in ["Unaccounted: neither idle", "unaccounted, %"] {
+        assert!(page.contains(words), "no {words:?}");
+        assert!(!page_before.contains(words), "{words:?} where all time is accounted for");
+    }
+    let text = markdown::page(&document(&run));
+    assert!(text.contains("| busiest core of a trial, busy | % |") && text.contains("| 50.0 |"), "{text}");
 }

@@ -23,7 +23,7 @@ pub struct InspectArgs {
     #[command(flatten)]
     pub remote_program: RemoteProgramArgs,
     /// Write facts and findings to this file (.html, .pdf, .md, .txt or .json) and print its name; a name without an extension is a folder for
-    /// report.html.
+    /// report.html, and `-` is standard output.
     #[arg(long, value_name = "PATH")]
     pub out: Option<PathBuf>,
     #[command(flatten)]

@@ -194,6 +194,11 @@ fn reachable(name: &SocketName, common: &CommonArgs) -> Result<SocketAddr, Failu
         );
         Failure::caused(Kind::Host, text, error)
     })?;
+    // A resolver can give an IPv4 address as one of IPv6, whose traffic is IPv4.
+    let resolved = resolved.map(|address| match address.ip().to_canonical() {
+        IpAddr::V4(v4) => SocketAddr::new(v4.into(), address.port()),
+        IpAddr::V6(_) => address,
+    });
     let bind = common.bind.clone().unwrap_or(LocalBind::ANY);
     let version = only_version(common);
     let is_allowed =

@@ -145,8 +145,8 @@ fn ended_early(workload: &Workload, elapsed_ns: u64) -> Option<String> {
     })
 }
 
-/// A valid test that this server does not serve, now or by its rules. [`FailureKind::Usage`] is that of settings that do not fit this host, as
-/// a core that it lacks.
+/// A valid test that this server does not serve, now or by its rules. [`FailureKind::Usage`] is that of what no rule of a server
+/// allows, as a treatment, and of settings that do not fit this host, as a core that it lacks.
 fn not_served(message: String) -> WorkError {
     WorkError { kind: FailureKind::Busy, message }
 }

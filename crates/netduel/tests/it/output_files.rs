@@ -150,7 +150,7 @@ fn dash_is_refused_where_standard_output_has_another_text() {
     stored_run(&bench, "before", "6.18.44");
     for words in [&["run", "no-plan.toml"][..], &["demo"], &["runs", "export", "before"]] {
         let refused = bench.run([words, &["--out", "-"]].concat()).expect_code(2).stderr;
-        assert!(refused.contains("--out -: "), "{words:?}: {refused}");
+        assert!(refused.contains("`--out -`"), "{words:?}: {refused}");
     }
     assert!(!bench.path().join("-").exists());
 }

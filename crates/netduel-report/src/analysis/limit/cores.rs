@@ -33,13 +33,15 @@ const SOFTIRQ_MUCH: f64 = 0.3;
 /// From this share of datagrams dropped at the backlog of a core on, the core is the limit.
 const BACKLOG_LOST: f64 = 0.01;
 
-/// Load of a core, as shares of the time that the kernel accounted for. A virtual machine that was not scheduled may account for
-/// less than the time of the clock.
+/// Load of a core, as shares of its time.
 #[derive(Debug, Clone, Copy)]
 struct Core {
     number: u16,
     busy: f64,
+    /// Of the time that the kernel accounted for: a sample of all.
     softirq: f64,
+    /// Softirq, as a share of the busy time that the kernel accounted for.
+    softirq_of_busy: f64,
     stolen: f64,
 }
 
@@ -67,10 +69,12 @@ fn cores(observation: &Observation) -> Vec<Core> {
     let wall_ns = observation.wall_ns;
     let share = |core: &CoreTime| {
         let total = core.total_ns(wall_ns).max(1) as f64;
+        let softirq = core.softirq_ns.saturating_add(core.irq_ns) as f64;
         Core {
             number: core.core,
             busy: core.busy_ns(wall_ns) as f64 / total,
-            softirq: core.softirq_ns.saturating_add(core.irq_ns) as f64 / total,
+            softirq: softirq / core.total_ns(0).max(1) as f64,
+            softirq_of_busy: softirq / core.busy_ns(0).max(1) as f64,
             stolen: core.steal_ns as f64 / total,
         }
     };
@@ -90,6 +94,7 @@ fn whole(observation: &Observation) -> Core {
         number: 0,
         busy: mean(|core| core.busy),
         softirq: mean(|core| core.softirq),
+        softirq_of_busy: mean(|core| core.softirq_of_busy),
         stolen: mean(|core| core.stolen),
     }
 }
@@ -272,7 +277,7 @@ impl Evidence<'_> {
             let Some(core) = busiest(&end.observation).filter(Core::is_full) else {
                 continue;
             };
-            let is_softirq = core.softirq >= core.busy / 2.0;
+            let is_softirq = core.softirq_of_busy >= 0.5;
             // A busy-polling core is always full.
             if self.always_runs(end) && !is_softirq {
                 continue;
@@ -286,7 +291,7 @@ impl Evidence<'_> {
                 "core {} of {whose} was {} busy, {} of the busy time in softirq{}",
                 core.number,
                 percent(core.busy),
-                percent(core.softirq / core.busy.max(f64::MIN_POSITIVE)),
+                percent(core.softirq_of_busy),
                 core.stolen_words()
             );
             found.push((if is_softirq { Cause::SoftirqCore } else { self.core_of(end) }, words));
