@@ -88,6 +88,9 @@ pub const STANDBY: &str = "nsby";
 /// and with more of them deadlines in the guests pass.
 pub const SCENES_AT_A_TIME: usize = 2;
 
+/// Tests of them at a time: one more, whose scene mostly waits.
+pub const TESTS_AT_A_TIME: usize = SCENES_AT_A_TIME + 1;
+
 /// All scenes.
 pub const SCENES: &[Scene] = &[
     Scene {

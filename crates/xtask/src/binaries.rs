@@ -9,7 +9,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
-use netduel_guests::SCENES_AT_A_TIME;
+use netduel_guests::TESTS_AT_A_TIME;
 use serde_json::Value;
 
 use crate::step;
@@ -40,11 +40,11 @@ static ALONE: [Alone; 2] = [
         ],
         threads: 1,
     },
-    Alone { name: "netduel_guests/it", modules: &[""], threads: SCENES_AT_A_TIME },
+    Alone { name: "netduel_guests/it", modules: &[""], threads: TESTS_AT_A_TIME },
 ];
 
 /// The number of tests that the harness runs at a time.
-const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
+pub const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
 
 /// Most tests of the largest binaries wait for the end of a trial.
 const THREADS_PER_CORE: usize = 3;
@@ -214,7 +214,7 @@ mod tests {
         let of = |name: &str| TestBinary { name: name.to_owned(), ..binary.clone() };
         assert_eq!(of("netduel_guests/it").beside_others(), ["--skip", ""]);
         // Two scenes of guests at a time; what compares figures has the machine for itself.
-        assert_eq!(of("netduel_guests/it").after_others().unwrap(), ["", "--test-threads=2"]);
+        assert_eq!(of("netduel_guests/it").after_others().unwrap(), ["", "--test-threads=3"]);
         let (beside, after) = (of("netduel/it").beside_others(), of("netduel/it").after_others().unwrap());
         assert_eq!(beside[..4], ["--skip", "truth::cap::", "--skip", "truth::clock::"]);
         assert_eq!(after[..2], ["truth::cap::", "truth::clock::"]);

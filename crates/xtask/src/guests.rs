@@ -6,10 +6,11 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
 use netduel_guests::{
-    BED_VARIABLE, Bed, FOLDER_VARIABLE, Kernel, OBSTACLE_VARIABLE, Prepared, SCENES, Scene,
+    BED_VARIABLE, Bed, FOLDER_VARIABLE, Kernel, OBSTACLE_VARIABLE, Prepared, SCENES, Scene, TESTS_AT_A_TIME,
 };
 use signal_hook::consts::SIGINT;
 
+use crate::binaries::THREADS_VARIABLE;
 use crate::test_run::Variable;
 use crate::workspace::requires_all;
 use crate::{repeat, setup, step, test_run, workspace};
@@ -57,7 +58,9 @@ pub fn test(arguments: &[String]) -> Result<bool> {
     }
     let mut words = vec!["-p".to_owned(), "netduel-guests".to_owned()];
     words.extend_from_slice(arguments);
-    repeat::run(&words, &[ForTests::Folder(prepared.folder().to_owned()).variable()])
+    let threads = OsString::from(TESTS_AT_A_TIME.to_string());
+    let folder = ForTests::Folder(prepared.folder().to_owned());
+    repeat::run(&words, &[folder.variable(), (THREADS_VARIABLE, &threads)])
 }
 
 /// `test` without arguments: all tests, with those in guests. The arguments of others select tests, or repeat all but these.

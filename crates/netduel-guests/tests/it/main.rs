@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails, in its helpers too")]
 
 mod azure;
+mod connection;
 mod coordinator;
 mod device_treatments;
 mod failover;

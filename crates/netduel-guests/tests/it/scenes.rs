@@ -1,7 +1,7 @@
 //! What guests of a scene are: one boot for all checks of a scene.
 use std::fs;
 
-use netduel_guests::{Bed, SCENES_AT_A_TIME, Scene};
+use netduel_guests::{Bed, Prepared, SCENES_AT_A_TIME, Scene};
 
 use super::azure::check_bed;
 use super::coordinator::{Coordinator, FEW_ROUND_TRIPS, assert_all_valid, plan, warnings};
@@ -30,9 +30,20 @@ pub fn with_scene(name: &str, subnets: &[u8], checks: impl FnOnce(Bed, Timed)) {
     let Some(prepared) = prepared() else { return };
     // A test that failed has left nothing: its bed ended with it.
     let _place = SCENES.take();
+    boot(&prepared, name, subnets, checks);
+}
+
+/// The same for checks that mostly wait, beside the scenes that use the cores.
+pub fn with_waiting_scene(name: &str, subnets: &[u8], checks: impl FnOnce(Bed, Timed)) {
+    if let Some(prepared) = prepared() {
+        boot(&prepared, name, subnets, checks);
+    }
+}
+
+fn boot(prepared: &Prepared, name: &str, subnets: &[u8], checks: impl FnOnce(Bed, Timed)) {
     let scene = Scene::named(name).unwrap();
     let timed = Timed(scene.name);
-    let mut bed = Bed::boot(&prepared, scene).unwrap_or_else(|error| panic!("failed to {error}"));
+    let mut bed = Bed::boot(prepared, scene).unwrap_or_else(|error| panic!("failed to {error}"));
     timed.boot(&bed);
     timed.check("guests reach each other", || guests_reach_each_other(&mut bed, subnets));
     timed.check("all checks", || checks(bed, timed));
@@ -121,9 +132,6 @@ fn virtio_scene_is_inspected() {
         });
         let nic = Nic { interface: "virt0", address: "10.1.0.2" };
         timed.check("XDP", || check_xdp(&mut bed, &coordinator, &mut state, nic));
-        timed.check("slow and lossy connection", || {
-            run_is_whole_over_a_slow_and_lossy_connection(&mut bed, &coordinator);
-        });
         bed.guests()[0].power_off().unwrap();
         end(bed);
     });
@@ -309,24 +317,6 @@ fn traffic_of_a_trial_stays_in_it_and_its_path_is_proven(bed: &mut Bed, coordina
     assert_busy_polled(&report, 3);
     let disagreeing = |text: &&&str| text.contains("counts disagree") || text.contains("other traffic");
     assert_eq!(warnings(&report).iter().find(disagreeing), None);
-}
-
-/// ssh to both guests has a long delay and loses packets, also while one gets its copy of the program; the data has its own interface.
-fn run_is_whole_over_a_slow_and_lossy_connection(bed: &mut Bed, coordinator: &Coordinator) {
-    let load = "while read -r name; do grep -q \"^$name \" /proc/modules || insmod /modules/$name.ko; done < /modules/sch_netem.order";
-    for guest in bed.guests() {
-        run(guest, &format!("set -e; {load}; tc qdisc add dev mgmt root netem delay 200ms loss 1%"));
-    }
-    run(&bed.guests()[1], "rm -r ~/.cache/netduel");
-    let plan = coordinator.plan(&plan("10.1.0.2", &[("one", ""), ("two", "")], FEW_ROUND_TRIPS, 2));
-    let printed = coordinator.run(bed, &["run", &plan, "--json"]).expect_code(0);
-    assert_eq!(printed.copies(), 1, "{}", printed.stderr);
-    assert_all_valid(&printed.document(), 4);
-    for guest in bed.guests() {
-        let shown = run(guest, "tc qdisc show dev mgmt");
-        assert!(shown.contains("delay 200ms loss 1%"), "{shown}");
-        run(guest, "tc qdisc del dev mgmt root");
-    }
 }
 
 /// Removal by the bus, under net_failover, of a primary with a name that the kernel does not give and settings that its driver does not make.
