@@ -3,13 +3,16 @@
 //! renderers escape it.
 use super::block::{Block, Span, Style, Text};
 
+/// What stands before a line of indented code; a tab counts as much.
+const INDENT_OF_CODE: &str = "    ";
+
 /// Longest address of a link, bytes.
 const ADDRESS_LEN_MAX: usize = 2000;
 
 /// A text as blocks.
 pub(super) fn blocks(text: &str) -> Vec<Block> {
     let mut parser = Parser::default();
-    let mut lines = text.lines().map(|line| line.replace('\t', "    "));
+    let mut lines = text.lines().map(|line| line.replace('\t', INDENT_OF_CODE));
     while let Some(line) = lines.next() {
         if let Some(fence) = fence(&line) {
             parser.end();
@@ -65,11 +68,13 @@ impl Parser {
             }
             return;
         }
-        let indent = line.len() - line.trim_start().len();
-        let is_code = self.open == Open::Code || self.open == Open::Nothing;
-        if indent >= 4 && is_code {
+        // Spaces alone are an indent (CommonMark 0.31.2, section 2.2 and 4.4): other white space is part of the text.
+        let is_indented = line.starts_with(' ');
+        let code = line.strip_prefix(INDENT_OF_CODE);
+        let may_be_code = self.open == Open::Code || self.open == Open::Nothing;
+        if let Some(code) = code.filter(|_| may_be_code) {
             self.begin(Open::Code);
-            self.parts.push(line[4..].to_owned());
+            self.parts.push(code.to_owned());
         } else if let Some(title) = heading(content) {
             self.end();
             self.blocks.push(Block::Heading(title.to_owned()));
@@ -82,7 +87,7 @@ impl Parser {
         } else {
             // A line of text continues an item, unless it stands apart from it without an indent.
             let continues =
-                matches!(self.open, Open::Bullets | Open::Numbers) && (!self.is_apart || indent > 0);
+                matches!(self.open, Open::Bullets | Open::Numbers) && (!self.is_apart || is_indented);
             if !continues {
                 self.begin(Open::Paragraph);
             }
@@ -284,6 +289,15 @@ mod tests {
                 "p #no heading",
             ]
         );
+    }
+
+    #[test]
+    fn white_space_of_several_bytes_is_no_indent_of_code() {
+        for indent in ["\u{3000}\u{3000}", "  \u{3000}", "\u{2003}\u{2003}", "\u{a0}\u{3000}", "   \u{85}"] {
+            let shown: Vec<String> = blocks(&format!("{indent}one\n{indent}two")).iter().map(shown).collect();
+            assert_eq!(shown, ["p one two"], "{indent:?}");
+        }
+        assert_eq!(shown(&blocks("    \u{3000}code")[0]), "code \u{3000}code");
     }
 
     #[test]
