@@ -3,6 +3,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::compression::Compressed;
 use super::obstacle::Obstacle;
 use crate::program;
 
@@ -16,6 +17,8 @@ pub struct Binary {
     pub path: PathBuf,
     /// Its bytes.
     pub bytes: Arc<Vec<u8>>,
+    /// Its bytes as gzip(1) reads them.
+    pub compressed: Compressed,
     /// Its SHA-256 in hexadecimal digits.
     pub checksum: String,
     /// The machine that it is built for, as `uname -m` names it; `None` for one without a name here.
@@ -32,8 +35,8 @@ impl Binary {
             return Err(Obstacle::NoProgram { path: path.to_owned() });
         }
         let (machine, loader) = (machine(&bytes), loader(&bytes));
-        let checksum = hexadecimal(ring::digest::digest(&ring::digest::SHA256, &bytes).as_ref());
-        Ok(Self { path: path.to_owned(), bytes: Arc::new(bytes), checksum, machine, loader })
+        let (checksum, compressed) = (checksum(&bytes), Compressed::default());
+        Ok(Self { path: path.to_owned(), bytes: Arc::new(bytes), compressed, checksum, machine, loader })
     }
 
     /// The name of its folder on a host: version and build.
@@ -137,10 +140,14 @@ fn hexadecimal(bytes: &[u8]) -> String {
     digits
 }
 
+/// The SHA-256 of some bytes, in hexadecimal digits.
+pub fn checksum(bytes: &[u8]) -> String {
+    hexadecimal(ring::digest::digest(&ring::digest::SHA256, bytes).as_ref())
+}
+
 /// The SHA-256 of this program's file.
 pub fn own_checksum() -> std::io::Result<String> {
-    let bytes = std::fs::read("/proc/self/exe")?;
-    Ok(hexadecimal(ring::digest::digest(&ring::digest::SHA256, &bytes).as_ref()))
+    Ok(checksum(&std::fs::read("/proc/self/exe")?))
 }
 
 /// `e_machine` of elf(5), at byte 18, as `uname -m` names it.

@@ -4,6 +4,7 @@
 //! Every connection ends with this process, however that ends: see [`master`].
 mod binary;
 mod cloud_init;
+mod compression;
 mod configuration;
 mod host_keys;
 mod jumps;

@@ -128,6 +128,9 @@ pub enum Obstacle {
         /// The machine of its name.
         machine: String,
     },
+    /// The program cannot be compressed.
+    #[error("failed to compress netduel: {0}")]
+    Compression(#[source] io::Error),
     /// The program cannot be copied.
     #[error("{0}")]
     Copy(String),
@@ -237,10 +240,13 @@ pub fn of_connection(
 pub fn of_copy(ssh: &SshHost, file: &str, output: &Output) -> Obstacle {
     let other = format!("name a folder that its user can write, with space for the program, {NAME_FOLDER}");
     let again = "run again; if it happens again, check the disk of that folder";
+    let gzip = "run again; if it happens again, repair gzip on the host, or take it out of the PATH of its ssh sessions: a host without gzip \
+                gets the program uncompressed";
     let (what, remedy) = match output.status.code() {
         Some(scripts::NO_FOLDER) => ("the folder cannot be made", other.as_str()),
         Some(scripts::NOT_WRITTEN) => ("the file cannot be written", other.as_str()),
         Some(scripts::DAMAGED) => ("it arrived damaged", again),
+        Some(scripts::NOT_DECOMPRESSED) => ("gzip there did not decompress it", gzip),
         Some(scripts::NOT_RENAMED) => ("the file cannot be replaced", other.as_str()),
         _ => ("the ssh session ended", "run again"),
     };

@@ -21,6 +21,11 @@ pub const NOT_WRITTEN: i32 = 92;
 pub const DAMAGED: i32 = 93;
 /// The file did not get its name.
 pub const NOT_RENAMED: i32 = 94;
+/// The file has another checksum, because gzip(1) failed.
+pub const NOT_DECOMPRESSED: i32 = 95;
+/// Prints whether gzip(1) is there and decompresses. It is tried, because some builds of busybox do not decompress.
+const GZIP: &str =
+    "if [ \"$( { echo netduel | gzip -c | gzip -dc; } 2>/dev/null)\" = netduel ]; then echo gzip=yes; fi";
 
 /// A script as the shell reads it: its input is not the script.
 pub fn framed(script: &str) -> String {
@@ -38,11 +43,11 @@ pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// The file of a binary on a host, and its checksum there.
+/// The file of a binary on a host, its checksum there, and whether the host has gzip(1).
 pub fn probe(folder: &str, binary: &Binary) -> String {
     format!(
         "b={}\ncase $b in '~/'*) b=$HOME/${{b#??}};; esac\nd=$b/{}; f=$d/netduel\necho \"file=$f\"\n\
-         if [ -f \"$f\" ]; then touch \"$d\" 2>/dev/null; {}; echo \"sum=$s\"; fi",
+         if [ -f \"$f\" ]; then touch \"$d\" 2>/dev/null; {}; echo \"sum=$s\"; fi\n{GZIP}",
         quoted(folder),
         quoted(&binary.folder_name()),
         checksum("$f"),
@@ -64,6 +69,8 @@ pub struct Probe {
     pub file: String,
     /// Its checksum, when it exists.
     pub checksum: Option<String>,
+    /// Whether it decompresses with gzip(1).
+    pub has_gzip: bool,
 }
 
 impl Probe {
@@ -72,23 +79,40 @@ impl Probe {
         let value = |key: &str| answer.lines().find_map(|line| line.strip_prefix(key)).map(str::to_owned);
         let file = value("file=").filter(|file| file.starts_with('/'));
         let file = file.ok_or_else(|| Obstacle::Unexpected { answer: answer.to_owned() })?;
-        Ok(Self { file, checksum: value("sum=") })
+        let has_gzip = value("gzip=").is_some_and(|answer| answer == "yes");
+        Ok(Self { file, checksum: value("sum="), has_gzip })
     }
 }
 
-/// The command of a copy: reads the file from its input, compares it, gives it its name, and removes older builds.
-pub fn copy(file: &str, checksum_wanted: &str) -> String {
+/// Writes the input to the file `$t`, decompressed on a host with gzip(1), and sets `g` to the exit code of that.
+///
+/// cat(1) writes in both cases, so that a full disk is the same error. Not every shell has `pipefail`, so the exit code of gzip leaves the
+/// pipeline by descriptor 3.
+fn write(has_gzip: bool) -> String {
+    if has_gzip {
+        format!("g=$( {{ {{ gzip -dc; echo $? >&3; }} | cat >\"$t\"; }} 3>&1) || exit {NOT_WRITTEN}")
+    } else {
+        format!("g=0; cat >\"$t\" || exit {NOT_WRITTEN}")
+    }
+}
+
+/// The command of a copy: reads the file from its input, compares it, gives it its name, and removes older builds. The checksum decides, and
+/// the exit code of gzip(1) explains: with a warning it still wrote the whole file.
+pub fn copy(probe: &Probe, checksum_wanted: &str) -> String {
     // In one line and without exclamation marks: the C shell passes it on.
     let digits = "[0-9a-f]".repeat(16);
     let script = format!(
         "umask 077; f={}; d=${{f%/*}}; b=${{d%/*}}; mkdir -p \"$d\" || exit {NO_FOLDER}; t=$d/.copy.$$; \
          trap 'rm -f \"$t\"' EXIT; trap 'exit 1' HUP INT TERM; \
-         cat >\"$t\" || exit {NOT_WRITTEN}; chmod 700 \"$t\" || exit {NOT_WRITTEN}; {}; \
-         [ \"$s\" = {checksum_wanted} ] || {{ echo \"its checksum is $s\" >&2; exit {DAMAGED}; }}; \
+         {}; chmod 700 \"$t\" || exit {NOT_WRITTEN}; {}; \
+         [ \"$s\" = {checksum_wanted} ] || {{ \
+         [ \"$g\" = 0 ] || {{ echo \"gzip ended with exit code $g\" >&2; exit {NOT_DECOMPRESSED}; }}; \
+         echo \"its checksum is $s\" >&2; exit {DAMAGED}; }}; \
          mv -f \"$t\" \"$f\" || exit {NOT_RENAMED}; touch \"$d\"; cd \"$b\" || exit 0; \
          ls -1td [0-9]*-{digits} 2>/dev/null | tail -n +{} | while read -r o; do rm -f \"$o/netduel\" \"$o\"/.copy.*; \
          rmdir \"$o\"; done 2>/dev/null; exit 0",
-        quoted(file),
+        quoted(&probe.file),
+        write(probe.has_gzip),
         checksum("$t"),
         BUILDS_KEPT + 1,
     );
@@ -117,7 +141,100 @@ pub fn agent(ssh: &SshHost, file: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::io::Write as _;
+    use std::path::{Path, PathBuf};
+    use std::process::{Command, Output, Stdio};
+    use std::sync::Arc;
+
     use super::*;
+    use crate::ssh::binary;
+    use crate::ssh::compression::Compressed;
+    use crate::ssh::stop::Stop;
+
+    /// Runs a command with this search path and input.
+    fn run(command: &str, path: &str, input: &[u8]) -> Output {
+        let mut shell = Command::new("/bin/sh")
+            .args(["-c", command])
+            .env("PATH", path)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("sh starts");
+        // It may end before it has read everything.
+        drop(shell.stdin.take().expect("a pipe").write_all(input));
+        shell.wait_with_output().expect("it ends")
+    }
+
+    /// Copies what `input` is to the folder of a build below `root`, as the program with these bytes.
+    fn copy_to(root: &Path, has_gzip: bool, input: &[u8], program: &[u8]) -> Output {
+        let file = root.join("it's/1-build/netduel").display().to_string();
+        let probe = Probe { file, checksum: None, has_gzip };
+        let path = std::env::var("PATH").expect("a search path");
+        run(&copy(&probe, &binary::checksum(program)), &path, input)
+    }
+
+    fn gzip(bytes: &[u8]) -> Arc<Vec<u8>> {
+        Compressed::default().of(bytes, &Stop::without_signals()).expect("it is compressed")
+    }
+
+    #[test]
+    fn copy_is_the_program_with_gzip_and_without() {
+        let program: Vec<u8> = (0..10_000_u32).flat_map(u32::to_le_bytes).collect();
+        for (has_gzip, input) in [(true, gzip(&program)), (false, Arc::new(program.clone()))] {
+            let root = tempfile::tempdir().expect("a folder");
+            let output = copy_to(root.path(), has_gzip, &input, &program);
+            assert!(output.status.success(), "{output:?}");
+            let copy = fs::read(root.path().join("it's/1-build/netduel")).expect("the copy");
+            assert!(copy == program, "{} bytes", copy.len());
+        }
+    }
+
+    #[test]
+    fn failed_decompression_and_damaged_program_are_told_apart_and_leave_no_file() {
+        let program: Vec<u8> = (0..10_000_u32).flat_map(u32::to_le_bytes).collect();
+        let (whole, other) = (gzip(&program), gzip(b"another program"));
+        let cases: [(bool, &[u8], i32, &str); 5] = [
+            (true, &whole[..whole.len() / 2], NOT_DECOMPRESSED, "gzip ended with exit code 1"),
+            (true, &program, NOT_DECOMPRESSED, "gzip ended with exit code 1"),
+            (true, &other, DAMAGED, "its checksum is"),
+            (false, &whole, DAMAGED, "its checksum is"),
+            (false, &program[..1000], DAMAGED, "its checksum is"),
+        ];
+        for (has_gzip, input, code, printed) in cases {
+            let root = tempfile::tempdir().expect("a folder");
+            let output = copy_to(root.path(), has_gzip, input, &program);
+            assert_eq!(output.status.code(), Some(code), "{output:?}");
+            assert!(String::from_utf8_lossy(&output.stderr).contains(printed), "{output:?}");
+            let left = fs::read_dir(root.path().join("it's/1-build")).expect("the folder").count();
+            assert_eq!(left, 0, "{output:?}");
+        }
+    }
+
+    #[test]
+    fn probe_finds_gzip_in_the_search_path_only_where_it_works() {
+        let root = tempfile::tempdir().expect("a folder");
+        let binary = Binary {
+            path: PathBuf::from("netduel"),
+            bytes: Arc::default(),
+            compressed: Compressed::default(),
+            checksum: binary::checksum(b""),
+            machine: None,
+            loader: None,
+        };
+        let folder = root.path().display().to_string();
+        let has_gzip = |path: &str| {
+            let output = run(&probe(&folder, &binary), path, b"");
+            assert!(output.stderr.is_empty(), "{output:?}");
+            Probe::parse(&String::from_utf8_lossy(&output.stdout)).expect("a probe").has_gzip
+        };
+        let path = std::env::var("PATH").expect("a search path");
+        assert!(has_gzip(&path));
+        assert!(!has_gzip(&folder));
+        netduel_test_support::write_program(root.path().join("gzip"), "#!/bin/sh\nexit 1\n");
+        assert!(!has_gzip(&format!("{folder}:{path}")));
+    }
 
     #[test]
     fn answer_is_what_lies_between_its_lines() {
@@ -129,9 +246,10 @@ mod tests {
 
     #[test]
     fn probe_without_a_file_is_unexpected() {
-        let there = Probe { file: "/h/netduel".into(), checksum: Some("ab".into()) };
-        assert_eq!(Probe::parse("file=/h/netduel\nsum=ab\n").expect("a probe"), there);
-        assert_eq!(Probe::parse("file=/h/netduel").expect("a probe").checksum, None);
+        let there = Probe { file: "/h/netduel".into(), checksum: Some("ab".into()), has_gzip: true };
+        assert_eq!(Probe::parse("file=/h/netduel\nsum=ab\ngzip=yes\n").expect("a probe"), there);
+        let missing = Probe { checksum: None, has_gzip: false, ..there };
+        assert_eq!(Probe::parse("file=/h/netduel").expect("a probe"), missing);
         assert!(Probe::parse("sh: not found").is_err());
     }
 

@@ -43,11 +43,16 @@ pub struct Upload<'a> {
 impl Upload<'_> {
     /// Copies the program. The file on the host is replaced as a whole or not at all.
     pub fn run(&self, master: &Master, stop: &Stop) -> Result<(), Obstacle> {
-        let size = self.binary.bytes.len() as f64 / 1e6;
+        let plain = &self.binary.bytes;
+        let has_gzip = self.probe.has_gzip;
+        let bytes = if has_gzip { self.binary.compressed.of(plain, stop)? } else { Arc::clone(plain) };
+        let from = format!(", compressed from {:.1} MB", megabytes(plain.len() as u64));
+        let from = if has_gzip { from.as_str() } else { "" };
+        let size = megabytes(bytes.len() as u64);
         let why = if self.probe.checksum.is_some() { "replacing a damaged copy of" } else { "copying" };
-        self.tell(&format!("{why} netduel ({size:.1} MB) to {}", self.probe.file));
-        let command = scripts::copy(&self.probe.file, &self.binary.checksum);
-        let output = self.send(&master.session_argv(&command), stop)?;
+        self.tell(&format!("{why} netduel ({size:.1} MB{from}) to {}", self.probe.file));
+        let command = scripts::copy(self.probe, &self.binary.checksum);
+        let output = self.send(&master.session_argv(&command), &bytes, stop)?;
         if output.status.success() {
             self.tell("copied netduel");
             return Ok(());
@@ -62,7 +67,8 @@ impl Upload<'_> {
         }
     }
 
-    fn send(&self, argv: &[String], stop: &Stop) -> Result<Output, Obstacle> {
+    /// Starts the session and writes the bytes to it. Progress counts these bytes, as they are sent.
+    fn send(&self, argv: &[String], bytes: &Arc<Vec<u8>>, stop: &Stop) -> Result<Output, Obstacle> {
         let failed = |error: io::Error| Obstacle::NoSsh(Box::new(error));
         let (program, words) = argv.split_first().ok_or(Obstacle::Interrupted)?;
         let mut child = Command::new(program)
@@ -74,7 +80,8 @@ impl Upload<'_> {
             .spawn()
             .map_err(failed)?;
         let group = Pid::from_child(&child);
-        let (sent, bytes) = (Arc::new(AtomicU64::new(0)), Arc::clone(&self.binary.bytes));
+        let (sent, size) = (Arc::new(AtomicU64::new(0)), bytes.len() as u64);
+        let bytes = Arc::clone(bytes);
         let counted = Arc::clone(&sent);
         let stdin = child.stdin.take();
         let (done, result) = channel();
@@ -124,9 +131,29 @@ impl Upload<'_> {
             }
             if now.saturating_sub(printed_ns) >= LINE_INTERVAL_NS {
                 printed_ns = now;
-                let share = 100.0 * count as f64 / self.binary.bytes.len().max(1) as f64;
-                self.tell(&format!("copying netduel: {share:.0} %"));
+                self.tell(&progress(count, size));
             }
         }
+    }
+}
+
+fn megabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
+
+/// The line of progress: how much is sent, of how much.
+fn progress(sent: u64, size: u64) -> String {
+    let share = 100.0 * sent as f64 / size.max(1) as f64;
+    format!("copying netduel: {:.1} of {:.1} MB ({share:.0} %)", megabytes(sent), megabytes(size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_the_share_of_what_is_sent() {
+        assert_eq!(progress(0, 0), "copying netduel: 0.0 of 0.0 MB (0 %)");
+        assert_eq!(progress(3_000_000, 12_000_000), "copying netduel: 3.0 of 12.0 MB (25 %)");
     }
 }
