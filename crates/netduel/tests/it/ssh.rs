@@ -9,6 +9,7 @@ use rustix::process::{Pid, Signal};
 
 use crate::support::{Bench, Finished, LATENCY, UnderWay, signal, signal_those_left, until};
 
+mod compression;
 mod folder;
 mod jump_host;
 mod same_configuration;
@@ -152,6 +153,11 @@ impl Scene {
 impl Sshd {
     /// Starts it; the name is that of its files. Its log is NAME.log.
     fn start(bench: &Bench, name: &str, address: &str) -> Self {
+        Self::start_with_programs(bench, name, address, "/usr/bin:/bin:/usr/sbin:/sbin")
+    }
+
+    /// Starts it with a search path for its sessions, which follows the folder `bin`.
+    fn start_with_programs(bench: &Bench, name: &str, address: &str, programs: &str) -> Self {
         let at = |name: &str| bench.path().join(name).display().to_string();
         let (config_file, log_file) = (at(&format!("{name}_config")), at(&format!("{name}.log")));
         let mut marked = Command::new("true");
@@ -163,7 +169,7 @@ impl Sshd {
         let config = format!(
             "ListenAddress {address}:{PORT}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\n\
              PasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin yes\nPidFile none\n\
-             SetEnv HOME={} PATH={}:/usr/bin:/bin:/usr/sbin:/sbin{marks}\n",
+             SetEnv HOME={} PATH={}:{programs}{marks}\n",
             at("host_key"),
             at("authorized_keys"),
             at("home"),
