@@ -1,15 +1,42 @@
 //! Rule: the product calls no function of the standard library that panics because of its surroundings: a closed or full output, a limit of
-//! threads, an argument that is no text. What panics where the program would contradict itself (`expect`, `panic!`) is counted in a list by
-//! file, so that each new one is a decision. Tests, benches and tools may.
+//! threads, an argument that is no text. What panics where the program would contradict itself (`expect`, `panic!`) or where a bound is
+//! wrong (slices) is counted in lists by file, so that each new one is a decision. Tests, benches and tools may.
 use super::ratchet::Ratchet;
-use super::source::Source;
+use super::source::{Source, is_word};
 use super::tree::Tree;
 use super::violation::Violation;
 
 const RULE: &str = "panic";
 
-/// The list of files with such calls: each with its number of them.
-const KNOWN: &str = "crates/xtask/expects.txt";
+/// Code that can panic and that no other code replaces everywhere: counted by file.
+struct Counted {
+    /// The list of files with such code: each with its number of places.
+    list: &'static str,
+    /// The form of its lines.
+    form: &'static str,
+    /// How a violation calls it.
+    name: &'static str,
+    remedy: &'static str,
+    /// Its places before an offset.
+    places: fn(&Source, usize) -> Vec<usize>,
+}
+
+const COUNTED: [Counted; 2] = [
+    Counted {
+        list: "crates/xtask/expects.txt",
+        form: "path calls",
+        name: "calls of `expect`, `panic!` or `unreachable!`",
+        remedy: "return an error; where no input and no environment can reach it, state why in its text",
+        places: contradictions,
+    },
+    Counted {
+        list: "crates/xtask/slices.txt",
+        form: "path slices",
+        name: "slices with a bound (`x[a..b]`)",
+        remedy: "use `get`, `split_at_checked` or `strip_prefix`; where no input can be outside of the bounds or within a character",
+        places: slices,
+    },
+];
 
 /// Calls that panic where the program would contradict itself: the code before the word, the word, the code after it.
 const CONTRADICTIONS: [(&str, &str, &str); 3] =
@@ -43,7 +70,10 @@ const PRINT: &str = "panics when its output is closed or full: print with `netdu
 
 /// Checks every source of the product.
 pub fn check(tree: &Tree, found: &mut Vec<Violation>) {
-    let mut known = Ratchet::read(KNOWN, RULE, "path calls", tree, found);
+    let mut lists = COUNTED.map(|counted| {
+        let known = Ratchet::read(counted.list, RULE, counted.form, tree, found);
+        (counted, known)
+    });
     for (path, text) in tree.texts(".rs").filter(|(path, _)| is_product(path) && !tree.is_test_module(path)) {
         let source = Source::new(text);
         let tests = source.start_of_tests();
@@ -56,23 +86,33 @@ pub fn check(tree: &Tree, found: &mut Vec<Violation>) {
                 message: format!("`{word}{}` {remedy}", next.trim_end_matches(['(', ')'])),
             }));
         }
-        let calls = contradictions(&source, tests);
-        let allowed = if calls.is_empty() { 0 } else { known.take(path).unwrap_or(0) };
-        if calls.len() > allowed {
-            let message = format!(
-                "{} calls of `expect`, `panic!` or `unreachable!`, {allowed} may: return an error; where no input and no environment can reach \
-                 it, state why in its text and write `{path} {}` into {KNOWN}",
-                calls.len(),
-                calls.len()
-            );
-            let line = calls.last().map_or(1, |at| source.line_of(*at));
-            found.push(Violation { path: path.to_owned(), line, rule: RULE, message });
-        } else if calls.len() < allowed {
-            let message = format!("{path} has {} such calls: write this number", calls.len());
-            found.push(Violation { path: KNOWN.to_owned(), line: 1, rule: RULE, message });
+        for (counted, known) in &mut lists {
+            let places = (counted.places)(&source, tests);
+            let allowed = if places.is_empty() { 0 } else { known.take(path).unwrap_or(0) };
+            let lines: Vec<usize> = places.iter().map(|at| source.line_of(*at)).collect();
+            found.extend(counted.violation(path, &lines, allowed));
         }
     }
-    known.report_stale(found);
+    for (_, known) in &lists {
+        known.report_stale(found);
+    }
+}
+
+impl Counted {
+    /// The violation of a file that has such code in these lines, of which so many may be.
+    fn violation(&self, path: &str, lines: &[usize], allowed: usize) -> Option<Violation> {
+        let (count, Self { list, name, remedy, .. }) = (lines.len(), self);
+        if count > allowed {
+            let message =
+                format!("{count} {name}, {allowed} may: {remedy}, and write `{path} {count}` into {list}");
+            let line = lines.last().copied().unwrap_or(1);
+            return Some(Violation { path: path.to_owned(), line, rule: RULE, message });
+        }
+        (count < allowed).then(|| {
+            let message = format!("{path} has {count} {name}: write this number");
+            Violation { path: (*list).to_owned(), line: 1, rule: RULE, message }
+        })
+    }
 }
 
 /// Places of the calls of [`CONTRADICTIONS`] before the tests of a file.
@@ -88,6 +128,35 @@ fn contradictions(source: &Source, tests: usize) -> Vec<usize> {
     places
 }
 
+/// Places of the slices before the tests of a file: `x[a..b]` panics when a bound is outside, or within a character. `x[..]` cannot.
+fn slices(source: &Source, tests: usize) -> Vec<usize> {
+    let code = &source.code[..tests];
+    // A bracket behind anything else begins an array, a pattern or an attribute.
+    let is_index = |at: &usize| {
+        code[..*at].ends_with(|before: char| is_word(before) || matches!(before, ')' | ']' | '?'))
+    };
+    let brackets = code.match_indices('[').map(|(at, _)| at).filter(is_index);
+    brackets.filter(|at| is_bounded_range(&code[at + 1..])).collect()
+}
+
+/// Whether a bracket that was opened before this code encloses a range with a bound. One within another bracket is not its own.
+fn is_bounded_range(code: &str) -> bool {
+    let (mut depth, mut previous) = (0_usize, ' ');
+    let (mut is_range, mut is_bounded) = (false, false);
+    for c in code.chars() {
+        match c {
+            ']' | ')' | '}' if depth == 0 => break,
+            ']' | ')' | '}' => depth -= 1,
+            '[' | '(' | '{' => depth += 1,
+            '.' if depth == 0 && previous == '.' => is_range = true,
+            _ => {}
+        }
+        is_bounded |= c != '.' && !c.is_whitespace();
+        previous = c;
+    }
+    is_range && is_bounded
+}
+
 /// Whether a file is code of the product: below `src` of its crate, and no file of tests.
 fn is_product(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
@@ -97,6 +166,8 @@ fn is_product(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const EXPECTS: &str = "crates/xtask/expects.txt";
 
     fn lines(path: &str, text: &str) -> Vec<usize> {
         let mut found = Vec::new();
@@ -116,19 +187,38 @@ mod tests {
         let text = "//! A.\nfn a() {\n    b.expect(\"it is there\");\n    self_expect(b);\n    unreachable!(\"no\");\n}\n";
         let lines = |list: &str, path: &str| -> Vec<(String, usize)> {
             let mut found = Vec::new();
-            check(&Tree::of(&[(path, text), (KNOWN, list)]), &mut found);
+            check(&Tree::of(&[(path, text), (EXPECTS, list)]), &mut found);
             found.into_iter().map(|violation| (violation.path, violation.line)).collect()
         };
         let path = "crates/netduel/src/a.rs";
         assert_eq!(lines("", path), [(path.to_owned(), 5)]);
         assert_eq!(lines("crates/netduel/src/a.rs 1\n", path), [(path.to_owned(), 5)]);
         assert_eq!(lines("# why\ncrates/netduel/src/a.rs 2\n", path), []);
-        assert_eq!(lines("crates/netduel/src/a.rs 3\n", path), [(KNOWN.to_owned(), 1)]);
-        assert_eq!(lines("crates/netduel/src/gone.rs 1\n", "crates/xtask/src/a.rs"), [(KNOWN.to_owned(), 1)]);
+        assert_eq!(lines("crates/netduel/src/a.rs 3\n", path), [(EXPECTS.to_owned(), 1)]);
+        assert_eq!(lines("crates/netduel/src/gone.rs 1\n", "crates/xtask/src/a.rs"), [(EXPECTS.to_owned(), 1)]);
         let declared = ("crates/netduel/src/b/mod.rs", "//! B.\n#[cfg(test)]\nmod a;\n");
         let mut found = Vec::new();
         check(&Tree::of(&[("crates/netduel/src/b/a.rs", text), declared]), &mut found);
         assert!(found.is_empty(), "{found:?}");
+    }
+
+    #[test]
+    fn new_slice_is_reported_and_a_listed_one_is_not() {
+        let text = "//! A.\nfn a(b: &[u8]) {\n    b[1..];\n    f(b)?[b[0]\n        ..b.len()];\n}\n\
+                    #[cfg(test)]\nmod tests {\nfn b() { c[1..] }\n}\n";
+        let (path, list) = ("crates/netduel/src/a.rs", "crates/xtask/slices.txt");
+        let places = |known: &str| -> Vec<(String, usize)> {
+            let mut found = Vec::new();
+            check(&Tree::of(&[(path, text), (list, known)]), &mut found);
+            found.into_iter().map(|violation| (violation.path, violation.line)).collect()
+        };
+        assert_eq!(places(""), [(path.to_owned(), 4)]);
+        assert_eq!(places("crates/netduel/src/a.rs 1\n"), [(path.to_owned(), 4)]);
+        assert_eq!(places("crates/netduel/src/a.rs 2\n"), []);
+        assert_eq!(places("crates/netduel/src/a.rs 3\n"), [(list.to_owned(), 1)]);
+        // The whole, one place, a range within another bracket, arrays, patterns and attributes.
+        let others = "//! B.\n#[a(..)]\nfn a([b, ..]: [u8; 2]) {\n    b[..]; b[0]; b[f(0..1)]; [0..1]; vec![0..1];\n}\n";
+        assert_eq!(lines("crates/netduel/src/b.rs", others), [0; 0]);
     }
 
     #[test]
