@@ -472,3 +472,21 @@ fn other_tests(plan: &ResolvedPlan, counting: &[&Trial]) -> Vec<Warning> {
     let warning = |(host, (others_max, trials))| Warning::ConcurrentTests { host, others_max, trials };
     beside.into_iter().map(warning).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn change_that_could_not_be_undone_is_one_warning_with_its_number_of_reports() {
+        let failed = |host: &str, detail: &str| Warning::UndoFailed {
+            host: HostName::new(host).unwrap(),
+            detail: detail.to_owned(),
+            reports: 1,
+        };
+        let stored = [failed("a", "MTU"), failed("b", "MTU"), failed("a", "offload"), failed("a", "MTU")];
+        let merged = of_the_run(&stored);
+        assert!(merged[0].to_string().contains("on host a (reported 2 times): MTU"), "{}", merged[0]);
+        assert_eq!(merged[1..], stored[1..3]);
+    }
+}
