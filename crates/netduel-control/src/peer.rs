@@ -127,7 +127,17 @@ mod tests {
         peer.input(encode(&FromAgent::Started).as_bytes(), 5 * SECOND + 1).unwrap();
         assert_eq!(peer.deadline_ns(), Some(12 * SECOND + 1));
         let error = peer.tick(12 * SECOND + 1).unwrap_err().to_string();
-        assert!(error.contains("the result of the trial was awaited for 7000 ms"), "{error}");
+        assert!(error.contains("waited 7000 ms for the result of the trial"), "{error}");
+    }
+
+    #[test]
+    fn error_names_what_was_awaited_whether_it_is_one_thing_or_several() {
+        let mut peer = greeted();
+        peer.request(&ToAgent::Apply { treatments: Vec::new() }, 0, SECOND);
+        let error = peer.input(encode(&FromAgent::Started).as_bytes(), 1).unwrap_err();
+        assert_eq!(error.to_string(), "it sent `started`; expected: the treatments");
+        let silent = PeerError::Silent { awaited: "the open ports", waited_ms: 5 };
+        assert_eq!(silent.to_string(), "it did not answer in time: waited 5 ms for the open ports");
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub enum PeerError {
         last: String,
     },
     /// It sent a message out of order.
-    #[error("it sent `{got}` while {awaited} was awaited")]
+    #[error("it sent `{got}`; expected: {awaited}")]
     Unexpected {
         /// The received message.
         got: String,
@@ -41,7 +41,7 @@ pub enum PeerError {
         awaited: &'static str,
     },
     /// It did not answer in time.
-    #[error("it did not answer in time: {awaited} was awaited for {waited_ms} ms")]
+    #[error("it did not answer in time: waited {waited_ms} ms for {awaited}")]
     Silent {
         /// The expected message.
         awaited: &'static str,

@@ -209,7 +209,7 @@ fn agent_that_sends_live_figures_continuously_is_abandoned_at_its_deadline() {
         .host("a", &["never-done", "babble"]);
     run(&plan(FOUR_TRIALS), &mut script).unwrap_err();
     let first = reasons(&script.stored).remove(0);
-    assert!(first.contains("host a") && first.contains("the result of the trial was awaited"), "{first}");
+    assert!(first.contains("host a") && first.contains("for the result of the trial"), "{first}");
 }
 
 #[test]
