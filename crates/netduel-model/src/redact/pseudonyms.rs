@@ -21,6 +21,8 @@ const COMMON: [&str; 14] = [
     "ssh",
     "user",
 ];
+/// Longest DNS name, bytes (RFC 1035). A longer text has no domains.
+const DNS_NAME_LEN_MAX: usize = 253;
 /// First octets of the networks for documentation (RFC 5737).
 const DOCUMENTATION: [[u8; 3]; 3] = [[192, 0, 2], [198, 51, 100], [203, 0, 113]];
 /// Addresses that each of them has, without the network's own and broadcast.
@@ -110,7 +112,9 @@ impl Pseudonyms {
         }
         let pseudonym = match key.split_once('.') {
             // With and without its domain it is one host.
-            Some((label, domain)) if kind == Kind::Host && !domain.is_empty() => {
+            Some((label, domain))
+                if kind == Kind::Host && !domain.is_empty() && key.len() <= DNS_NAME_LEN_MAX =>
+            {
                 self.domain(domain);
                 self.name(kind, label)
             }

@@ -102,6 +102,17 @@ fn author_and_organization_are_replaced_as_whole_words() {
     assert_eq!(redactor.text("subnet net net"), "subnet organization-1");
 }
 
+/// A call for each separator, within that of the one before, would end the program without a message.
+#[test]
+fn host_names_of_nothing_but_separators_are_redacted() {
+    for part in ["@", "ssh:", ":1"] {
+        let text = part.repeat(20_000);
+        let mut redactor = knowing(&host(), &ssh());
+        assert!(!redactor.host(&text).is_empty(), "{part}");
+        assert!(!redactor.text(&format!("{text}corp.example.net")).is_empty(), "{part}");
+    }
+}
+
 #[test]
 fn redacted_value_is_the_same_when_it_is_redacted_again() {
     let mut redactor = knowing(&host(), &ssh());

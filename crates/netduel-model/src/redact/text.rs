@@ -10,6 +10,10 @@ const HOMES: [&str; 4] = ["/home/", "/Users/", "/var/mail/", "/var/spool/cron/"]
 const RESOURCES: [&str; 4] = ["/resourceGroups/", "/virtualMachines/", "/galleries/", "/availabilitySets/"];
 /// Hexadecimal digits of an Ethernet address, and of an InfiniBand address.
 const MAC_DIGITS: [usize; 2] = [40, 12];
+/// Longest IP address: an IPv6 address that ends with an IPv4 address. A bound keeps a text of nothing but colons from taking cubic time.
+const ADDRESS_LEN_MAX: usize = 45;
+/// Longest text that names a host, bytes: a DNS name with its kind, user and port. A longer one is words.
+const HOST_LEN_MAX: usize = 320;
 /// Groups of the digits of a UUID (RFC 9562).
 const UUID_GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
 
@@ -124,6 +128,9 @@ fn push(result: &mut String, found: &Found<'_>, pseudonyms: &mut Pseudonyms) -> 
 
 /// The pseudonym of what names a host: a name or an address, with or without a user before it and a port behind it.
 pub fn host_name(text: &str, pseudonyms: &mut Pseudonyms) -> String {
+    if text.len() > HOST_LEN_MAX {
+        return replaced(text, pseudonyms, false);
+    }
     let kinds = ["ssh", "lab", "netns", "command"];
     if let Some((kind, name)) = text.split_once(':').filter(|(kind, _)| kinds.contains(kind)) {
         return format!("{kind}:{}", host_name(name, pseudonyms));
@@ -257,7 +264,8 @@ fn address(text: &str, at: usize) -> Option<Found<'_>> {
     if text[..at].strip_suffix('.').is_some_and(|before| before.ends_with(|c: char| c.is_ascii_digit())) {
         return None;
     }
-    let length = run(rest, |c| c.is_ascii_hexdigit() || matches!(c, ':' | '.'));
+    let characters = rest.bytes().take(ADDRESS_LEN_MAX);
+    let length = characters.take_while(|c| c.is_ascii_hexdigit() || matches!(c, b':' | b'.')).count();
     // The longest part that is an address: a port or the end of a sentence may follow.
     let mut ends = (2..=length).rev().filter(|end| {
         let next = rest[*end..].chars().next();
