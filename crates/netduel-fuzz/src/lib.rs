@@ -18,9 +18,10 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 16] = [
+pub const TARGETS: [Target; 18] = [
     Target { name: "baseline", run: target::baseline::run },
     Target { name: "bed", run: target::bed::run },
+    Target { name: "commentary", run: target::commentary::run },
     Target { name: "data-socket", run: target::data_socket::run },
     Target { name: "ethtool", run: target::ethtool::run },
     Target { name: "icmp", run: target::icmp::run },
@@ -31,6 +32,7 @@ pub const TARGETS: [Target; 16] = [
     Target { name: "plan", run: target::plan::run },
     Target { name: "protocol-from-agent", run: target::protocol::from_agent },
     Target { name: "protocol-to-agent", run: target::protocol::to_agent },
+    Target { name: "redact", run: target::redact::run },
     Target { name: "report", run: target::run_file::report },
     Target { name: "run-file", run: target::run_file::run },
     Target { name: "testpmd-prompt", run: target::testpmd::prompt },

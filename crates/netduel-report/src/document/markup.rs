@@ -10,7 +10,7 @@ const INDENT_OF_CODE: &str = "    ";
 const ADDRESS_LEN_MAX: usize = 2000;
 
 /// A text as blocks.
-pub(super) fn blocks(text: &str) -> Vec<Block> {
+pub fn blocks(text: &str) -> Vec<Block> {
     let mut parser = Parser::default();
     let mut lines = text.lines().map(|line| line.replace('\t', INDENT_OF_CODE));
     while let Some(line) = lines.next() {

@@ -23,7 +23,7 @@ mod host_drawing;
 pub(crate) mod hosts;
 mod latency_plots;
 mod levels;
-mod markup;
+pub mod markup;
 mod metric_plots;
 mod packets;
 mod path;
