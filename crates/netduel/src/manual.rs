@@ -12,7 +12,7 @@ use crate::cli::shared::StoreArgs;
 use crate::cli::{Cli, Completable};
 use crate::console::{print, print_exact};
 use crate::exit::{EXIT_STATUS, Failure, Kind, OrFail as _};
-use crate::output_file;
+use crate::output_file::{self, Readers};
 use crate::quick::known;
 use crate::run_store::{open_store, store_failure};
 
@@ -111,7 +111,7 @@ fn write_pages(folder: &Path) -> io::Result<()> {
         let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
         let mut page = Vec::new();
         write_page(command, &mut page)?;
-        output_file::write(&folder.join(format!("{name}.1")), &page)?;
+        output_file::write(&folder.join(format!("{name}.1")), &page, Readers::Umask)?;
     }
     Ok(())
 }

@@ -23,7 +23,7 @@ use folder::{LINKS_MAX, check_link, check_owner};
 pub enum Readers {
     /// Everybody whom the umask allows.
     Umask,
-    /// Its owner: it contains a secret.
+    /// Its owner: it contains a secret, or all that is known of hosts.
     Owner,
 }
 
@@ -44,13 +44,14 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
     folder::create(path)
 }
 
-/// Writes to what a path names: a regular file is replaced atomically, what exists and is none is written into. The folder exists.
+/// Writes to what a path names: a regular file is replaced atomically by one with these readers, what exists and is none is written into.
+/// The folder exists.
 ///
 /// # Errors
 /// The error of the system; a folder, a link of another user, and a link without a target are refused.
-pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+pub fn write(path: &Path, content: &[u8], readers: Readers) -> io::Result<()> {
     match Target::of(path)? {
-        Target::File(path) => replace(&path, content, Readers::Umask),
+        Target::File(path) => replace(&path, content, readers),
         Target::Stdout => written(&mut io::stdout().lock(), content),
         Target::Stderr => written(&mut io::stderr().lock(), content),
         Target::Stream(path) => {
@@ -271,8 +272,8 @@ mod tests {
     fn file_is_replaced_whole_and_its_draft_is_gone() {
         let folder = folder();
         let path = folder.path().join("x");
-        write(&path, b"long content").expect("created");
-        write(&path, b"short").expect("replaced");
+        write(&path, b"long content", Readers::Umask).expect("created");
+        write(&path, b"short", Readers::Umask).expect("replaced");
         assert_eq!(fs::read(&path).expect("read"), b"short");
         assert_eq!(names(folder.path()), ["x"]);
         let error = create(&path, b"other", Readers::Owner).expect_err("it exists");
@@ -285,8 +286,10 @@ mod tests {
 
     #[test]
     fn secret_is_readable_by_its_owner_only() {
+        type Write = fn(&Path, &[u8], Readers) -> io::Result<()>;
         let folder = folder();
-        for (name, write) in [("replaced", replace as fn(&Path, &[u8], Readers) -> _), ("created", create)] {
+        let ways: [(&str, Write); 3] = [("written", write), ("replaced", replace), ("created", create)];
+        for (name, write) in ways {
             let path = folder.path().join(name);
             write(&path, b"x", Readers::Owner).expect("written");
             assert_eq!(fs::metadata(path).expect("there").permissions().mode() & 0o777, 0o600, "{name}");
@@ -300,7 +303,7 @@ mod tests {
         mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("a pipe");
         // Linux opens a pipe for both directions without waiting for another end.
         let mut reader = File::options().read(true).write(true).open(&path).expect("opened");
-        check(&path).and_then(|()| write(&path, b"text")).expect("written");
+        check(&path).and_then(|()| write(&path, b"text", Readers::Umask)).expect("written");
         let mut text = [0; 4];
         reader.read_exact(&mut text).expect("read");
         assert_eq!(&text, b"text");
@@ -313,7 +316,7 @@ mod tests {
         let (link, file) = (folder.path().join("latest"), folder.path().join("file"));
         fs::write(&file, "old").expect("written");
         symlink("file", &link).expect("linked");
-        check(&link).and_then(|()| write(&link, b"new")).expect("written");
+        check(&link).and_then(|()| write(&link, b"new", Readers::Umask)).expect("written");
         assert_eq!(fs::read(&file).expect("read"), b"new");
         assert!(fs::symlink_metadata(&link).expect("there").is_symlink());
         fs::remove_file(&file).expect("removed");

@@ -14,8 +14,9 @@ use crate::cli::shared::is_standard_output;
 use crate::cli::stored::Format;
 use crate::console::{json, page_layout};
 use crate::exit::{Failure, Kind};
+use crate::output_file::{self, Readers};
 use crate::pdf::{self, Browser};
-use crate::{output_file, program};
+use crate::program;
 
 /// Destination and format of a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,7 +106,8 @@ impl Destination {
 
     fn write_bytes(&self, content: &[u8]) -> Result<(), Failure> {
         self.create_folder()?;
-        output_file::write(&self.path, content).map_err(|error| cannot_write(&self.path, error))
+        output_file::write(&self.path, content, Readers::Umask)
+            .map_err(|error| cannot_write(&self.path, error))
     }
 
     fn browser(&self) -> Result<Browser, Failure> {

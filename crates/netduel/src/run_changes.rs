@@ -15,8 +15,9 @@ use crate::cli::shared::{StoreArgs, TagArgs, is_standard_output};
 use crate::cli::stored::RunsAction;
 use crate::console::{print, print_json, print_lines};
 use crate::exit::{Failure, Kind, OrFail as _};
+use crate::output_file::{self, Readers};
 use crate::run_store::{for_store, open_store, store_failure, writable_store};
-use crate::{output_file, program, redaction};
+use crate::{program, redaction};
 
 /// Runs the command.
 pub fn command(action: &RunsAction) -> Result<(), Failure> {
@@ -204,7 +205,8 @@ fn export(
         Some(file) => file.to_owned(),
         None => unused(PathBuf::from(format!("{id}.{EXTENSION}")))?,
     };
-    output_file::write(&file, &bytes).map_err(|error| {
+    // As in the store: it has all that is known of the hosts.
+    output_file::write(&file, &bytes, Readers::Owner).map_err(|error| {
         Failure::caused(Kind::Store, format!("failed to write {}: {error}", file.display()), error)
             .remedy("choose another place with --out")
     })?;

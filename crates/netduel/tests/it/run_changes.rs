@@ -1,5 +1,6 @@
 //! `netduel runs tag|rename|export|import|du|verify`: what a user and a colleague do with stored runs.
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 
 use rustix::fs::{FlockOperation, flock};
 
@@ -61,7 +62,11 @@ fn colleague_opens_and_imports_an_exported_run() {
     assert!(exported.contains("netduel report ./old-1.netduel"), "{exported}");
     let taken = bench.run(["runs", "export", "old-1"]).expect_code(5);
     assert!(taken.stderr.contains("--out"), "{}", taken.stderr);
+    let file = bench.path().join("old-1.netduel");
+    // Whoever could read the former file cannot read the new one.
+    fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
     bench.run(["runs", "export", "old-1", "--out", "old-1.netduel"]).expect_code(0);
+    assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
 
     let colleague = Bench::new();
     fs::copy(bench.path().join("old-1.netduel"), colleague.path().join("theirs.netduel")).unwrap();

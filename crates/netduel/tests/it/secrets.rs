@@ -33,6 +33,9 @@ const FORMS: [Form; 5] =
 /// The formats of a report that need neither a browser nor a feature of the build.
 const FORMATS: [&str; 9] = ["text", "html", "md", "json", "csv", "junit", "github", "prometheus", "influx"];
 
+/// Those of several runs: of a history and a comparison.
+const FORMATS_OF_RUNS: [&str; 4] = ["text", "html", "md", "json"];
+
 /// Secrets in each form in which they could be written.
 #[derive(Default)]
 struct Secrets {
@@ -109,6 +112,10 @@ impl Secrets {
             let words = ["report", "last", "--format", format, "--out", folder.to_str().unwrap()];
             bench.run(words).expect_code(0);
         }
+        for format in FORMATS_OF_RUNS {
+            let history = bench.run(["history", "last", "--format", format]).expect_code(0);
+            self.check(&history, &format!("history as {format}"));
+        }
         self.check(&bench.run(["runs", "baseline", "last"]).expect_code(0), "baseline");
         for (action, file) in [("baseline", "baseline.json"), ("export", "export.netduel")] {
             let file = out.join(file);
@@ -155,6 +162,16 @@ fn start(server: &Server, form: Form, words: &[&str]) -> Child {
     child
 }
 
+/// What agents leave for their guards and for the next agent, also those of other tests: the files come and go.
+fn left_for_guards() -> Vec<u8> {
+    let user = rustix::process::geteuid().as_raw();
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(|folder| Path::new(&folder).join("netduel"));
+    let folders = [PathBuf::from("/run/netduel"), std::env::temp_dir().join(format!("netduel-{user}"))];
+    let folders = folders.into_iter().chain(runtime).filter_map(|folder| std::fs::read_dir(folder).ok());
+    let files = folders.flatten().flatten().map(|entry| entry.path()).filter(|path| path.is_file());
+    files.filter_map(|path| std::fs::read(path).ok()).flatten().collect()
+}
+
 /// All files below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -178,6 +195,7 @@ fn test_with(server: &Server, form: Form, secrets: &Secrets) {
     assert!(processes.contains(&Pid::from_child(&child)), "{form:?}: {processes:?}");
     assert!(processes.len() >= 4, "the server, the client, its agent and its link: {processes:?}");
     secrets.check_processes(&processes, &format!("{form:?}"));
+    secrets.assert_absent(&left_for_guards(), &format!("{form:?}: what is left for guards"));
     signal(Pid::from_child(&child), Signal::INT);
     child.stdout = Some(lines.into_inner());
     secrets.check(&Finished::from(child.wait_with_output().unwrap()).expect_code(130), &format!("{form:?}"));
@@ -195,6 +213,12 @@ fn secrets_of_a_server_are_in_no_output_no_file_and_no_process() {
     }
     let out = bench.path().join("out");
     let written = secrets.check_reports(bench, &out);
+    let listed = bench.run(["runs", "--json"]).expect_code(0).json();
+    let other = listed["runs"][1]["id"].as_str().unwrap();
+    for format in FORMATS_OF_RUNS {
+        let compared = bench.run(["compare", other, "last", "--format", format]).expect_code(0);
+        secrets.check(&compared, &format!("comparison as {format}"));
+    }
     for (words, code) in [
         (&["inspect", "STRING"][..], 2),
         (&["inspect", "STRING", "--json"], 2),
@@ -294,6 +318,7 @@ fn token_of_a_trial_is_in_no_output_no_file_and_no_process() {
             .into_iter()
             .flat_map(|pid| ["cmdline", "environ"].map(|name| read(pid, name).unwrap_or_default()).concat())
             .collect();
+        let left = left_for_guards();
         let finished = under_way.finish();
         let mut secrets = Secrets::default();
         for name in ["a", "b"] {
@@ -306,6 +331,7 @@ fn token_of_a_trial_is_in_no_output_no_file_and_no_process() {
         assert!(secrets.bytes.len() >= 2 * 4, "both ends of four trials: {}", secrets.bytes.len());
         assert!(!seen.is_empty());
         secrets.assert_absent(&seen, "a process");
+        secrets.assert_absent(&left, "what is left for guards");
         secrets.check(&finished, "run");
         let out = bench.path().join("out");
         let written = secrets.check_reports(&bench, &out);
