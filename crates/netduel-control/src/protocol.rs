@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use netduel_model::data_ports::{DataPorts, PortNeeds, ProbeSource, ProbedPort};
 use netduel_model::ids::{RunId, Token};
 use netduel_model::json_text;
+use netduel_model::plain_text::controls_output;
 use netduel_model::plan::TreatmentAction;
 use netduel_model::sample::LiveFigures;
 use netduel_model::snapshot::HostSnapshot;
@@ -405,7 +406,7 @@ fn reason(error: &serde_json::Error) -> String {
 
 /// The first characters of a text, those for the control of a terminal replaced.
 fn printable(text: &str, len: usize) -> String {
-    text.chars().map(|c| if c.is_control() { '.' } else { c }).take(len).collect()
+    text.chars().map(|c| if controls_output(c) { '.' } else { c }).take(len).collect()
 }
 
 /// Splits a stream of bytes into lines.

@@ -28,6 +28,7 @@ mod own_traffic;
 pub mod packet_path;
 pub mod pairing;
 mod path_proof;
+pub mod plain_text;
 pub mod plan;
 pub mod publication;
 pub mod published;

@@ -59,9 +59,10 @@ impl SocketName {
     }
 }
 
-/// Whether it is a name or an address. A host that starts with a hyphen would be an option of a command.
+/// Whether it is a name or an address. A host that starts with a hyphen would be an option of a command. It is ASCII, as names in DNS are:
+/// letters of other scripts can look like Latin ones or change the direction of writing.
 fn is_host(text: &str) -> bool {
-    let good = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '%');
+    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '%');
     !text.is_empty()
         && text.len() <= HOST_LEN_MAX
         && !text.starts_with(['-', '.'])
@@ -132,6 +133,9 @@ mod tests {
             ".x",
             "a\u{1b}[2J",
             "fe80::1%a/b",
+            // A Cyrillic letter that looks like a Latin one, and a letter that is written from the right.
+            "f\u{430}r",
+            "f\u{5d0}r",
         ] {
             assert_eq!(SocketName::parse(text), None, "{text}");
             assert_eq!(SocketName::new(text.trim_end_matches(":5"), 5), None, "{text}");

@@ -187,7 +187,10 @@ fn escaped(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
         if c != '\n' && words::controls_output(c) {
-            let _ = write!(text, "\\u{:04x}", u32::from(c));
+            // JSON has two escapes for a character above U+FFFF.
+            for unit in &*c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(text, "\\u{unit:04x}");
+            }
         } else {
             text.push(c);
         }
@@ -281,7 +284,7 @@ mod tests {
 
     #[test]
     fn json_has_no_control_characters_and_the_same_value() {
-        let value = "a\u{9b}2J\u{7f}\u{1b}\u{202e}\u{2028}\n\u{e9}";
+        let value = "a\u{9b}2J\u{7f}\u{1b}\u{202e}\u{2028}\n\u{e9}\u{feff}\u{e0041}";
         let text = json(&[value]).expect("a document");
         assert!(text.chars().all(|c| c == '\n' || !words::controls_output(c)), "{text:?}");
         assert_eq!(serde_json::from_str::<[String; 1]>(&text).expect("JSON"), [value]);

@@ -6,6 +6,7 @@ use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use netduel_model::plain_text::plain;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use super::in_force::InForce;
@@ -80,13 +81,23 @@ fn undo_all(in_force: InForce, journal: &mut Journal) -> bool {
 }
 
 fn print_error(text: &str) {
-    let _ = writeln!(io::stderr(), "netduel undo-guard: {text}");
+    let _ = writeln!(io::stderr(), "{}", line(text));
+}
+
+/// A line of standard error, which may be the terminal of root: the text has output of commands and names of devices.
+fn line(text: &str) -> String {
+    format!("netduel undo-guard: {}", plain(text))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::record::Record;
     use super::*;
+
+    #[test]
+    fn output_of_a_command_does_not_control_the_terminal() {
+        assert_eq!(line("failed: \u{1b}[2J\nx"), "netduel undo-guard: failed: \u{fffd}[2J x");
+    }
 
     #[test]
     fn what_was_kept_and_not_forgotten_is_left_at_the_end_of_the_lifeline() {

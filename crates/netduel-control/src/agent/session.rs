@@ -4,6 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 use netduel_model::data_ports::ListenAt;
 use netduel_model::observation::ControlTraffic;
+use netduel_model::plain_text::plain;
 
 use super::work::{Clock, Input, Waker, Work, WorkError};
 use crate::peer::{AgentPeer, PeerError};
@@ -46,7 +47,7 @@ impl<W: DerefMut<Target: Work>> Drop for Cleaned<W> {
         }
         for problem in self.clean() {
             // The connection is gone; the launcher keeps the last lines of standard error.
-            drop(writeln!(std::io::stderr(), "netduel agent: not undone: {problem}"));
+            drop(writeln!(std::io::stderr(), "netduel agent: not undone: {}", plain(&problem)));
         }
     }
 }

@@ -1,4 +1,5 @@
 //! Small texts: numbers, shares, dates, and texts from outside without control characters.
+pub use netduel_model::plain_text::{controls_output, plain};
 use netduel_model::plan::tuning::core_list;
 pub use netduel_model::units::human_share as percent;
 use netduel_model::units::three_digits;
@@ -48,27 +49,6 @@ pub fn percent_at_least(share: f64) -> String {
 /// A round percentage as a plan gives it: `5 %`, `2.5 %`.
 pub(crate) fn percent_exact(share: f64) -> String {
     format!("{} %", (share * 1e6).round() / 1e4)
-}
-
-/// A text without characters that control a terminal or change the direction of writing: plans, host names and error
-/// texts come from outside. Line breaks become spaces.
-pub fn plain(text: &str) -> String {
-    text.chars()
-        .map(|c| match c {
-            '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}' => ' ',
-            c if controls_output(c) => '\u{fffd}',
-            c => c,
-        })
-        .collect()
-}
-
-/// Whether a character controls a terminal, breaks a line or changes the direction of writing.
-pub fn controls_output(c: char) -> bool {
-    c.is_control()
-        || matches!(
-            c,
-            '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-        )
 }
 
 /// A moment for people: `2026-11-21 10:30 UTC`.

@@ -11,8 +11,9 @@ use serde_json::json;
 
 use crate::support::{Bench, Finished, LATENCY, STREAM, TWO_PATHS, short_plan, signal};
 
-/// Clears the screen, sets the title, starts a sequence with one character, reverses the direction of writing, overwrites the line.
-const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;x\u{7}\u{9b}2J\u{202e}\r";
+/// Clears the screen, sets the title, starts a sequence with one character, reverses the direction of writing, overwrites the line, and has
+/// characters that cannot be seen.
+const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;x\u{7}\u{9b}2J\u{202e}\r\u{61c}\u{200b}\u{feff}\u{e0041}";
 /// A part of it that is harmless, and is shown.
 const SHOWN: &str = "[2J";
 

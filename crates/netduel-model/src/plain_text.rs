@@ -1,0 +1,48 @@
+//! Texts from outside as they may be printed: plans, names of hosts and errors come from other people and programs.
+
+/// A text without characters that control a terminal, change the direction of writing or cannot be seen. Line breaks become spaces.
+pub fn plain(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}' => ' ',
+            c if controls_output(c) => '\u{fffd}',
+            c => c,
+        })
+        .collect()
+}
+
+/// Whether a character controls a terminal, breaks a line, changes the direction of writing, or cannot be seen, so that two names look
+/// the same. The joiners U+200C and U+200D are none: words of some scripts need them.
+pub fn controls_output(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{61c}'
+                | '\u{200b}'
+                | '\u{200e}'
+                | '\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{2064}'
+                | '\u{2066}'..='\u{2069}'
+                | '\u{feff}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn character_that_controls_the_output_or_cannot_be_seen_is_replaced() {
+        for c in ['\u{1b}', '\u{9b}', '\u{61c}', '\u{200b}', '\u{202e}', '\u{feff}', '\u{e0041}'] {
+            assert_eq!(plain(&format!("a{c}b")), "a\u{fffd}b", "{c:?}");
+        }
+        assert_eq!(plain("\0\u{7f}\u{2060}\u{2066}"), "\u{fffd}".repeat(4));
+        assert_eq!(plain("a\r\nb\u{2028}\t"), "a  b  ");
+        // Every script stays as it is.
+        for text in ["\u{e9} \u{65e5}", "\u{646}\u{645}\u{6cc}\u{200c}\u{62e}", "\u{915}\u{94d}\u{200d}"] {
+            assert_eq!(plain(text), text);
+        }
+    }
+}
