@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, lchown, symlink};
 use std::process::{Command, Stdio};
 
 use netduel_test_support::skip;
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 
 use crate::compare::stored_run;
 use crate::support::{Bench, Finished, LATENCY, TWO_PATHS, short_plan, stored};
@@ -44,6 +44,28 @@ fn pipe_takes_the_report_and_stays_a_pipe() {
     let text = String::from_utf8(reader.wait_with_output().unwrap().stdout).unwrap();
     finished.expect_code(0);
     assert!(is_pipe && text.starts_with("# "), "{text}");
+}
+
+/// The devices are those of the bench: a program that replaced them would not take /dev/null from the machine.
+#[test]
+fn device_is_written_into_and_stays_a_device() {
+    let bench = Bench::new();
+    stored(&bench, "old-1");
+    // The numbers of /dev/null and /dev/full.
+    for (name, minor, code) in [("null.md", 3, 0), ("full.md", 7, 5)] {
+        let device = bench.path().join(name);
+        let mode = Mode::from_raw_mode(0o600);
+        let made = mknodat(CWD, &device, FileType::CharacterDevice, mode, makedev(1, minor));
+        if made.is_err() || File::options().write(true).open(&device).is_err() {
+            return skip("no device can be made in the folder of the test");
+        }
+        for words in [&["report", "last"][..], &["runs", "export", "last"]] {
+            let finished = bench.run([words, &["--out", name]].concat()).expect_code(code);
+            assert_eq!(finished.stderr.contains(name), code != 0, "{words:?}: {}", finished.stderr);
+            let left = fs::symlink_metadata(&device).unwrap();
+            assert!(left.file_type().is_char_device(), "{words:?} replaced {name}");
+        }
+    }
 }
 
 #[test]
