@@ -151,9 +151,15 @@ pub struct RemoteProgramArgs {
     pub remote_folder: Option<String>,
 }
 
+/// Largest program for hosts, MiB: it is read into memory. A build with debug information has a few hundred.
+const PROGRAM_MIB_MAX: u64 = 1024;
+
 /// A program file: what it is built for is checked when a host needs it.
 fn program_file(path: PathBuf) -> Result<PathBuf, String> {
     match std::fs::metadata(&path) {
+        Ok(data) if data.is_file() && data.len() > PROGRAM_MIB_MAX << 20 => {
+            Err(format!("it is larger than {PROGRAM_MIB_MAX} MiB, so it is no netduel program"))
+        }
         Ok(data) if data.is_file() => Ok(path),
         Ok(_) => {
             Err("it is not a file; name a netduel program, for example one that `cargo xtask dist` makes"

@@ -4,17 +4,26 @@ use netduel_model::PROGRAM;
 
 use crate::support::{Bench, Finished};
 
+/// Runs the program with limits of processor time and memory, which end one that reads on, or whose work grows faster than its input,
+/// before it takes those of the machine.
+fn bounded(bench: &Bench, words: &[&str]) -> Finished {
+    let limits = "ulimit -t 5 && ulimit -v 4000000 && exec \"$@\"";
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", limits, "sh", env!("CARGO_BIN_EXE_netduel")]).args(words);
+    bench.mark(&mut command);
+    Finished::from(command.output().unwrap())
+}
+
+/// The texts of the numbers below `count`, one after the other.
+fn repeated(count: usize, text: impl Fn(usize) -> String) -> String {
+    (0..count).map(text).collect()
+}
+
 #[test]
 fn device_without_an_end_is_no_run() {
     let bench = Bench::new();
     for words in [["report", "/dev/zero"].as_slice(), &["runs", "verify", "/dev/zero"]] {
-        // The limit ends a program that reads on before it takes the memory of the machine.
-        let mut command = std::process::Command::new("sh");
-        command
-            .args(["-c", "ulimit -v 4000000 && exec \"$@\"", "sh", env!("CARGO_BIN_EXE_netduel")])
-            .args(words);
-        bench.mark(&mut command);
-        let refused = Finished::from(command.output().unwrap());
+        let refused = bounded(&bench, words);
         let text = format!("{}{}", refused.stdout, refused.stderr);
         assert!(
             refused.code == Some(5) && text.contains("it is a device"),
@@ -67,5 +76,39 @@ fn plan_with_a_very_long_text_gets_a_short_error() {
     for text in [format!("name = \"{}\"", "x".repeat(900_000)), format!("\"{}\" = 1", "x".repeat(900_000))] {
         let refused = bench.run(["plan", "check", bench.plan(&text).to_str().unwrap()]).expect_code(2);
         assert!(refused.stderr.len() < 20_000, "{} bytes were printed", refused.stderr.len());
+    }
+}
+
+/// A valid plan of the largest number of trials in a block, and one of as many unknown keys as fit into a plan.
+#[test]
+fn largest_plans_are_checked_within_limits_of_time_and_memory() {
+    let bench = Bench::new();
+    let start = "name = \"x\"\nquestion = \"?\"\n[hosts.a]\nlaunch = \"local\"\n[hosts.b]\nlaunch = \"local\"\n\
+                 addresses = [\"192.0.2.1\"]\n";
+    let arms = repeated(256, |index| {
+        format!(
+            "[[arms]]\nname = \"a{index}\"\nclient = \"a\"\nserver = \"b\"\nset = {{ streams = {} }}\n",
+            index + 1
+        )
+    });
+    let workloads =
+        repeated(4, |index| format!("[[workloads]]\nname = \"w{index}\"\ntype = \"tcp-stream\"\n"));
+    let valid = format!("{start}{arms}{workloads}");
+    bounded(&bench, &["plan", "check", bench.plan(&valid).to_str().unwrap()]).expect_code(0);
+    let unknown = format!("{valid}{}", repeated(40_000, |index| format!("key{index} = 1\n")));
+    let refused = bounded(&bench, &["plan", "check", bench.plan(&unknown).to_str().unwrap()]).expect_code(2);
+    assert!(refused.stderr.contains("has more problems on later lines"), "{:.2000}", refused.stderr);
+}
+
+#[test]
+fn program_for_hosts_is_a_file_of_the_size_of_a_program() {
+    let bench = Bench::new();
+    let plan = bench.plan("");
+    let large = bench.path().join("large");
+    // It has no blocks: the file takes no space.
+    std::fs::File::create(&large).unwrap().set_len(2 << 30).unwrap();
+    for (file, reason) in [(large.to_str().unwrap(), "it is larger than"), ("/dev/zero", "is not a file")] {
+        let refused = bounded(&bench, &["run", plan.to_str().unwrap(), "--remote-program", file]);
+        assert!(refused.expect_code(2).stderr.contains(reason), "{file}");
     }
 }
