@@ -2,7 +2,7 @@
 //!
 //! GitLab shows the class name as the suite, and ignores the name of the suite, its properties and the message of a failure. Therefore the
 //! class name has the sides of a comparison, and the text of a failure has everything. The reason of a skipped case is the text of its element:
-//! the schema of Jenkins allows no attribute there, and both show the text.
+//! older schemas of Jenkins allow no attribute there, and both show the text.
 use std::fmt::Write as _;
 
 use crate::checks::{Check, Checks, Outcome};
