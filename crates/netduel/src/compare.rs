@@ -202,7 +202,7 @@ fn redacted(names: &[&String], sources: &[Source]) -> Result<Vec<Source>, Failur
             Source::Baseline(_) => {
                 let text = format!("failed to redact {name}: a baseline keeps its names");
                 return Err(Failure::message(Kind::Usage, text).remedy(
-                    "compare the run file, or make the baseline of `netduel runs export RUN --redact`",
+                    "compare the run file; a file of `netduel runs baseline RUN --redact` needs no --redact",
                 ));
             }
         }

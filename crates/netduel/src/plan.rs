@@ -1,7 +1,7 @@
 //! `netduel plan`: check a plan, print the schema.
 use std::fmt::Write as _;
 
-use netduel_model::bed::{Bed, BedNetwork, RunBed};
+use netduel_model::bed::{BedNetwork, RunBed};
 use netduel_model::data_ports::PortNeeds;
 use netduel_model::plan::{Arm, Design, ResolvedPlan};
 use netduel_model::warning::Warning;
@@ -13,7 +13,7 @@ use crate::cli::PlanCommand;
 use crate::console::{print_json, print_lines};
 use crate::exit::Failure;
 use crate::run::read_plan;
-use crate::{program, publication};
+use crate::{program, publication, redaction};
 
 /// Time of a trial beside its traffic, seconds: connections, counters and the end of the threads. Measured are 0.03 s to 0.1 s.
 const AROUND_TRIAL_S: f64 = 0.1;
@@ -35,27 +35,29 @@ fn expected_time(plan: &ResolvedPlan) -> String {
 pub fn command(command: &PlanCommand) -> Result<(), Failure> {
     match command {
         PlanCommand::Schema => print_json(&netduel_model::plan::schema()),
-        PlanCommand::Check { plan, overrides, permissions, bed, json } => {
+        PlanCommand::Check { plan, overrides, permissions, bed, redact, json } => {
+            redaction::begin(redact.redact);
             let (text, resolved) = read_plan(plan, &overrides.set, permissions.permissions())?;
+            redaction::learn_plan(&resolved)?;
             publication::logo_of_plan(&resolved, (&text, plan))?;
             let bed = bed.as_deref().map(read_bed).transpose()?;
             if let Some(bed) = &bed {
-                check_fit(plan, &text, &resolved, &RunBed::planned(bed))?;
+                let bed = RunBed::planned(bed);
+                redaction::learn(&bed)?;
+                check_fit(plan, &text, &resolved, &bed)?;
             }
+            let resolved = redaction::value(resolved)?;
+            let file = redaction::text(&plan.display().to_string());
             if json.json {
-                return print_json(&CheckedPlan::of(
-                    &plan.display().to_string(),
-                    &resolved,
-                    &program::origin(),
-                ));
+                return print_json(&CheckedPlan::of(&file, &resolved, &program::origin()));
             }
+            let bed = bed.map(|bed| redaction::text(&bed.name));
             let design = &resolved.design;
             print_lines(&format!(
-                "{} is a valid plan: {}\n{}{}{}{}{}  trials     {} in a block, {}, {}{}\n",
-                plan.display(),
+                "{file} is a valid plan: {}\n{}{}{}{}{}  trials     {} in a block, {}, {}{}\n",
                 words::plain(&resolved.question),
                 contents(&resolved),
-                on_bed(&resolved, bed.as_ref()),
+                on_bed(&resolved, bed.as_deref()),
                 uses(&resolved),
                 ports(&resolved),
                 crossover(&resolved),
@@ -129,7 +131,7 @@ fn contents(plan: &ResolvedPlan) -> String {
 }
 
 /// The VMs, networks and type of bed that a plan uses, and what is not known of them before a run; empty for a plan without a bed.
-fn on_bed(plan: &ResolvedPlan, bed: Option<&Bed>) -> String {
+fn on_bed(plan: &ResolvedPlan, bed: Option<&str>) -> String {
     let mut networks: Vec<BedNetwork> = plan.arms.iter().filter_map(|arm| arm.network).collect();
     networks.sort_unstable();
     networks.dedup();
@@ -140,7 +142,7 @@ fn on_bed(plan: &ResolvedPlan, bed: Option<&Bed>) -> String {
     }
     let kind = plan.bed_type.map(|kind| format!(" of a bed of type {kind}")).unwrap_or_default();
     let known = match bed {
-        Some(bed) => format!("the bed {} has them", bed.name),
+        Some(bed) => format!("the bed {bed} has them"),
         None => "whether a bed has them is not known without --bed BED.toml".to_owned(),
     };
     format!(

@@ -12,7 +12,7 @@ use netduel_report::json::listing::{self, Note, RemovedRuns, RunState, RunsDocum
 use netduel_report::json::report::ReportDocument;
 use netduel_report::{baseline, document, words};
 use netduel_store::format::FORMAT;
-use netduel_store::{RunSummary, Store};
+use netduel_store::{RunContents, RunSummary, Store};
 
 use crate::cli::publication::PrintingArgs;
 use crate::cli::shared::named_place;
@@ -114,12 +114,12 @@ fn print_report(
 fn baseline(store: &Store, name: &str, out: Option<&Path>) -> Result<(), Failure> {
     let out = named_place(out);
     out.map_or(Ok(()), refuse_another_format)?;
-    let run = store.read(name).map_err(store_failure)?;
+    let run = redaction::run(store.read(name).map_err(store_failure)?)?;
     let document = baseline::document(&run, &netduel_report::analyse_run(&run), FORMAT, &program::origin());
     let Some(out) = out else { return print_json(&document) };
     Destination { path: out.to_owned(), format: Format::Json, printing: PrintingArgs::default() }
         .write(&json(&document)?)?;
-    print(&format!("{}\n", out.display()))
+    print(&redaction::text(&format!("{}\n", out.display())))
 }
 
 /// A baseline is JSON: a file with the extension of another format would not be what its name says.
@@ -136,26 +136,42 @@ pub fn runs(args: &RunsArgs) -> Result<(), Failure> {
         Some(RunsAction::Rm { runs, confirmation, json, store }) => {
             return remove(&open_store(store)?, runs, confirmation.yes, json.json);
         }
-        Some(RunsAction::Baseline { run, out, store }) => {
+        Some(RunsAction::Baseline { run, out, redact, store }) => {
+            redaction::begin(redact.redact);
             return baseline(&open_store(store)?, run, out.as_deref());
         }
         Some(action) => return run_changes::command(action),
         None => {}
     }
+    redaction::begin(args.redact.redact);
     let store = open_store(&args.store)?;
     let runs = store.list().kind(Kind::Store)?;
     let folder = store.folder().display();
+    if redaction::is_on() {
+        // A name has one pseudonym in all runs, and is known before the first of them is shown.
+        let readable = runs.iter().filter_map(|run| run.contents.as_ref().ok());
+        readable.map(without_trials).try_for_each(|run| redaction::learn_run(&run))?;
+    }
     if args.json.json {
         let envelope = RunsDocument::envelope(&program::origin());
-        return print_json(&RunsDocument { envelope, runs: runs.iter().map(stored_run).collect() });
+        let runs = runs.iter().map(stored_run).collect::<Result<_, Failure>>()?;
+        return print_json(&RunsDocument { envelope, runs });
     }
     if runs.is_empty() {
-        return print(&format!("no run is stored in {folder}; make one with `netduel demo`\n"));
+        let text = format!("no run is stored in {folder}; make one with `netduel demo`\n");
+        return print(&redaction::text(&text));
     }
     let lines: Vec<String> = runs.iter().map(lines).collect();
     let usage = runs.iter().filter_map(|run| store.usage(&run.id).ok());
     let bytes = usage.map(|usage| usage.disk_bytes).fold(0, u64::saturating_add);
-    print_lines(&format!("{}Folder: {folder} ({})\n", lines.concat(), human_si(bytes as f64, "B")))
+    let text = format!("{}Folder: {folder} ({})\n", lines.concat(), human_si(bytes as f64, "B"));
+    print_lines(&redaction::text(&text))
+}
+
+/// What a listing knows of a run.
+fn without_trials(contents: &RunContents) -> Run {
+    let (header, end) = (contents.header.clone(), contents.end.clone());
+    Run { header, trials: Vec::new(), warnings: Vec::new(), end }
 }
 
 /// `netduel runs rm`: all names are resolved before the first run is deleted.
@@ -222,15 +238,16 @@ fn hint(state: RunState, next: &NextStep) -> String {
 }
 
 /// A run in the listing for scripts.
-fn stored_run(run: &RunSummary) -> StoredRun {
+fn stored_run(run: &RunSummary) -> Result<StoredRun, Failure> {
     let contents = run.contents.as_ref().ok();
-    let header = contents.map(|contents| &contents.header);
+    let seen = contents.map(|contents| redaction::run(without_trials(contents))).transpose()?;
+    let header = seen.as_ref().map(|run| &run.header);
     let annotations = header.map(|header| header.annotations.clone()).unwrap_or_default();
-    StoredRun {
-        id: run.id.to_string(),
-        copy_of: run.copy_of.as_ref().map(ToString::to_string),
-        path: run.path.display().to_string(),
-        error: run.contents.as_ref().err().map(ToString::to_string),
+    Ok(StoredRun {
+        id: redaction::text(run.id.as_str()),
+        copy_of: run.copy_of.as_ref().map(|original| redaction::text(original.as_str())),
+        path: redaction::text(&run.path.display().to_string()),
+        error: run.contents.as_ref().err().map(|error| redaction::text(&error.to_string())),
         question: header.map(|header| header.plan.question.clone()),
         title: annotations.title,
         notes: Note::all(&annotations.notes),
@@ -239,10 +256,10 @@ fn stored_run(run: &RunSummary) -> StoredRun {
         started_unix_ms: header.map(|header| header.started_unix_ms),
         trials: contents.map(|contents| contents.trials),
         state: contents.map(|contents| state(contents.end.as_ref(), contents.in_use)),
-        end: contents.and_then(|contents| contents.end.as_ref()).map(listing::RunEnd::of),
+        end: seen.as_ref().and_then(|run| run.end.as_ref()).map(listing::RunEnd::of),
         torn: contents.map(|contents| contents.torn.is_some()),
         damaged_records: contents.map(|contents| contents.damaged),
-    }
+    })
 }
 
 /// A run in the listing for people: a line with name, trials and state; below it title and notes, and the next command.

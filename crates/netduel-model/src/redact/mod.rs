@@ -11,6 +11,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::ids::NAME_LEN_MAX;
+use crate::plan::ResolvedPlan;
+use crate::publication::Publication;
 use crate::run::Run;
 pub use kinds::{Meaning, meaning};
 use pseudonyms::{Kind, NAME_LEN_MIN, Pseudonyms};
@@ -58,14 +60,27 @@ impl Redactor {
     /// # Errors
     /// As [`Self::learn`].
     pub fn learn_run(&mut self, run: &Run) -> Result<(), RedactError> {
-        for author in [&run.header.plan.report, &run.header.annotations.publication] {
-            self.learn_phrase("author", author.author.as_deref());
-            self.learn_phrase("organization", author.organization.as_deref());
+        for publication in [&run.header.plan.report, &run.header.annotations.publication] {
+            self.learn_publication(publication);
         }
         self.learn(&run.header)?;
         self.learn(&run.trials)?;
         self.learn(&run.warnings)?;
         self.learn(&run.end)
+    }
+
+    /// Learns the names in a plan that has no run yet.
+    ///
+    /// # Errors
+    /// As [`Self::learn`].
+    pub fn learn_plan(&mut self, plan: &ResolvedPlan) -> Result<(), RedactError> {
+        self.learn_publication(&plan.report);
+        self.learn(plan)
+    }
+
+    fn learn_publication(&mut self, publication: &Publication) {
+        self.learn_phrase("author", publication.author.as_deref());
+        self.learn_phrase("organization", publication.organization.as_deref());
     }
 
     fn learn_phrase(&mut self, kind: &str, name: Option<&str>) {

@@ -25,7 +25,7 @@ use azure::AzureCommand;
 use lab::LabCommand;
 use pair::PairArgs;
 use run::{DemoArgs, RunArgs};
-use shared::{BindArgs, JsonArgs, OverrideArgs, PermissionArgs, StoreArgs};
+use shared::{BindArgs, JsonArgs, OverrideArgs, PermissionArgs, RedactArgs, StoreArgs};
 use stored::{CompareArgs, HistoryArgs, ReportArgs, RunsArgs};
 
 /// A/B-test two network paths: which is faster, by how much, at what cost, and why.
@@ -293,6 +293,8 @@ pub enum PlanCommand {
         /// Check also whether this bed has the VMs and networks that the plan uses. Nothing is deployed or looked up.
         #[arg(long, value_name = "BED.toml")]
         bed: Option<PathBuf>,
+        #[command(flatten)]
+        redact: RedactArgs,
         #[command(flatten)]
         json: JsonArgs,
     },

@@ -240,6 +240,8 @@ pub struct RunsArgs {
     #[command(subcommand)]
     pub action: Option<RunsAction>,
     #[command(flatten)]
+    pub redact: RedactArgs,
+    #[command(flatten)]
     pub store: StoreArgs,
     #[command(flatten)]
     pub json: JsonArgs,
@@ -272,6 +274,8 @@ pub enum RunsAction {
         /// Write to this file, in place of standard output (`-`).
         #[arg(long, value_name = "FILE.json")]
         out: Option<PathBuf>,
+        #[command(flatten)]
+        redact: RedactArgs,
         #[command(flatten)]
         store: StoreArgs,
     },

@@ -136,18 +136,74 @@ fn quick_tests_hide_addresses_and_names() {
     served.end();
 }
 
+/// Puts the user into the question of a stored run.
+fn name_the_user(bench: &Bench, run: &str) {
+    let path = bench.store().join(format!("{run}.netduel"));
+    let text = std::fs::read_to_string(&path).unwrap();
+    let header: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    let question = header["header"]["plan"]["question"].to_string();
+    assert!(text.contains(&question), "{question}");
+    std::fs::write(path, text.replace(&question, "\"Is /Users/mallory7 faster?\"")).unwrap();
+}
+
+#[test]
+fn listing_of_runs_hides_names() {
+    let bench = Bench::new();
+    // The name stands before what shows that it is a user's.
+    crate::compare::stored_run(&bench, "by-mallory7", "6.18.44");
+    crate::compare::stored_run(&bench, "plain", "6.18.44");
+    name_the_user(&bench, "plain");
+    bench.run(["runs", "tag", "plain", "--title", "for mallory7", "--note", "by=mallory7"]).expect_code(0);
+    for words in [&["runs"][..], &["runs", "--json"]] {
+        let plain = bench.run(words).expect_code(0).stdout;
+        assert!(plain.contains("by-mallory7") && plain.contains("for mallory7"), "{plain}");
+        let shown = bench.run([words, &["--redact"]].concat()).expect_code(0);
+        assert!(shown.stdout.contains("by-user-1") && shown.stdout.contains("for user-1"), "{}", shown.stdout);
+        assert_hidden("the listing", &(shown.stdout + &shown.stderr));
+    }
+}
+
+#[test]
+fn redacted_baseline_has_no_name_and_is_compared() {
+    let bench = Bench::new();
+    crate::compare::stored_run(&bench, "by-mallory7", "6.18.44");
+    crate::compare::stored_run(&bench, "after", "6.18.44");
+    name_the_user(&bench, "by-mallory7");
+    let words = ["runs", "baseline", "by-mallory7"];
+    let plain = bench.run(words).expect_code(0).stdout;
+    assert!(plain.contains(USER), "{plain}");
+    let shown = bench.run([&words[..], &["--redact"]].concat()).expect_code(0);
+    assert_hidden("the baseline", &(shown.stdout + &shown.stderr));
+    bench.run([&words[..], &["--redact", "--out", "hidden.json"]].concat()).expect_code(0);
+    assert_hidden("the file", &std::fs::read_to_string(bench.path().join("hidden.json")).unwrap());
+    let compared = bench.run(["compare", "hidden.json", "after"]).expect_code(0).stdout;
+    assert!(compared.contains("no difference beyond 5 %"), "{compared}");
+}
+
+#[test]
+fn checked_plan_hides_names() {
+    let bench = Bench::new();
+    let report = "[report]\nauthor = \"Ann Author\"\n";
+    let question = "Is /Users/mallory7 faster, as Ann Author says?";
+    let text = short_plan(TWO_PATHS, STREAM, "blocks_min = 2\nblocks_max = 2") + report;
+    let plan = bench.plan(&text.replace("Which path is faster?", question));
+    for words in [&["plan", "check"][..], &["plan", "check", "--json"]] {
+        let words = [words, &[plan.to_str().unwrap()]].concat();
+        let plain = bench.run(&words).expect_code(0).stdout;
+        assert!(plain.contains(question), "{plain}");
+        let shown = bench.run([&words[..], &["--redact"]].concat()).expect_code(0);
+        assert!(shown.stdout.contains("Is /Users/user-1 faster, as author-1 says?"), "{}", shown.stdout);
+        assert_hidden("the plan", &(shown.stdout + &shown.stderr));
+    }
+}
+
 #[test]
 fn gates_judge_the_runs_as_they_are_and_show_no_name() {
     let bench = Bench::new();
     crate::compare::stored_run(&bench, "before", "6.18.44");
     crate::compare::stored_slower_run(&bench, "slower");
     for name in ["before", "slower"] {
-        let path = bench.store().join(format!("{name}.netduel"));
-        let text = std::fs::read_to_string(&path).unwrap();
-        let header: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
-        let question = header["header"]["plan"]["question"].to_string();
-        assert!(text.contains(&question), "{question}");
-        std::fs::write(path, text.replace(&question, "\"Is /Users/mallory7 faster?\"")).unwrap();
+        name_the_user(&bench, name);
     }
     let summary = bench.path().join("summary.md");
     for (command, code) in [(&["compare", "before", "slower"][..], 11), (&["report", "slower"], 0)] {
