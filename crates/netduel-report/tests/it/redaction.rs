@@ -1,15 +1,21 @@
 //! Redacted runs: no format shows a secret, and the figures are those of the run. Every string of runs with every field is seeded with
 //! secrets first.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use netduel_model::published;
 use netduel_model::redact::{Meaning, Place, Redactor, meaning, walk};
 use netduel_model::run::Run;
 use netduel_model::snapshot::HostSnapshot;
-use netduel_report::analysis::compare::{Side, compare};
+use netduel_report::analysis::compare::{Side, compare, compare_with};
+use netduel_report::baseline::Baseline;
 use netduel_report::checks::{Checks, Rules};
+use netduel_report::document::block::Document;
+use netduel_report::history::{History, PastRun, Selection};
+use netduel_report::html::Paper;
 use netduel_report::inspect::Inspection;
 use netduel_report::json::compare::CompareDocument;
+use netduel_report::json::history::HistoryDocument;
 use netduel_report::json::inspect::InspectDocument;
 use netduel_report::json::report::ReportDocument;
 use netduel_report::{
@@ -17,9 +23,11 @@ use netduel_report::{
     terminal,
 };
 use netduel_store::Store;
+use netduel_store::format::{FORMAT, upgrade};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::builder::{Recipe, build};
 use crate::json::origin;
 
 const USER: &str = "mallory7";
@@ -47,6 +55,12 @@ fn golden(name: &str) -> Run {
         run.trials = trials.map(|trial| serde_json::from_value(trial).unwrap()).collect();
     }
     run
+}
+
+/// A run with a failed trial, whose second arm has `effect` times the rate of the first. The other runs have no annotation of GitHub.
+fn built(effect: f64) -> Run {
+    let workloads = vec!["bulk", "rr"];
+    build(&Recipe { effect, noise: 0.004, failed: vec![(0, 1)], workloads, ..Recipe::default() })
 }
 
 /// Puts secrets into the strings of a run: names in place of names, and all of them behind every text.
@@ -102,6 +116,8 @@ impl Seed {
         let hostname = Some(format!("{HOST}0.{DOMAIN}"));
         let host = HostSnapshot { hostname, ..HostSnapshot::default() };
         header.hosts.insert("seeded".parse().unwrap(), host);
+        // Tables of trials and annotations name the run, and nothing else of the header.
+        header.id = format!("run-of-{USER}").parse().unwrap();
         Run {
             header,
             trials: self.value(&run.trials),
@@ -111,49 +127,97 @@ impl Seed {
     }
 }
 
+/// A document in each format for people, and as a browser prints it.
+fn pages(of: &str, document: &Document) -> Vec<(String, String)> {
+    let pages = [
+        ("text", terminal::report(document, 110, false)),
+        ("html", html::page(document)),
+        ("paper", html::printed(document, Paper::A4)),
+        ("md", markdown::page(document)),
+    ];
+    named(pages.map(|(format, text)| (format!("{of} {format}"), text)))
+}
+
+fn named<const N: usize>(formats: [(impl Into<String>, String); N]) -> Vec<(String, String)> {
+    formats.into_iter().map(|(format, text)| (format.into(), text)).collect()
+}
+
 /// The run in every format, and as it is exported.
-fn formats(run: &Run) -> Vec<(&'static str, String)> {
+fn formats(run: &Run) -> Vec<(String, String)> {
     let analysis = analyse_run(run);
     let page = document::of_run(run, &analysis);
     let hosts = run.header.hosts.iter().map(|(name, host)| (name.to_string(), host.clone())).collect();
     let inspection = Inspection::of_hosts(hosts);
+    let of_plan = Inspection::of_plan(&run.header.plan, &run.header.hosts);
     let checks = Checks::of_run(run, &analysis, Rules { conditions: &[], strict: false });
-    vec![
-        ("text", terminal::report(&page, 110, false)),
+    let history = History::of(vec![PastRun::of(run, &analysis)], &Selection::default()).unwrap();
+    let others = [
         ("summary", terminal::summary(&page, 110, false)),
-        ("html", html::page(&page)),
-        ("md", markdown::page(&page)),
         ("csv", csv::trials(run)),
         ("influx", influx::lines(run)),
         ("prometheus", prometheus::page(run, &analysis)),
         ("junit", junit::page(&checks)),
         ("github", github::annotations(&checks).join("\n")),
-        ("baseline", serde_json::to_string(&baseline::document(run, &analysis, 1, &origin())).unwrap()),
-        ("json", serde_json::to_string(&ReportDocument::of(run, &analysis, &origin())).unwrap()),
+        ("step summary", github::summary(&markdown::page(&page), None, &checks.command, usize::MAX)),
+        ("baseline", json(&baseline::document(run, &analysis, FORMAT, &origin()))),
+        ("json", json(&ReportDocument::of(run, &analysis, &origin()))),
+        ("history json", json(&HistoryDocument::of(&history, &origin()))),
         ("inspect", inspect::text(&inspection, 110, false)),
-        ("inspect json", serde_json::to_string(&InspectDocument::of(&inspection, &origin())).unwrap()),
-        (
-            "inspect plan",
-            inspect::text(&Inspection::of_plan(&run.header.plan, &run.header.hosts), 110, false),
-        ),
-        ("header", serde_json::to_string(&run.header).unwrap()),
-        ("trials", serde_json::to_string(&run.trials).unwrap()),
-        ("warnings", serde_json::to_string(&run.warnings).unwrap()),
-        ("end", serde_json::to_string(&run.end).unwrap()),
-    ]
+        ("inspect json", json(&InspectDocument::of(&inspection, &origin()))),
+        ("inspect plan", inspect::text(&of_plan, 110, false)),
+        ("header", json(&run.header)),
+        ("trials", json(&run.trials)),
+        ("warnings", json(&run.warnings)),
+        ("end", json(&run.end)),
+    ];
+    let documents = [
+        ("run", page),
+        ("inspection", document::of_inspection(&inspection, run.header.started_unix_ms)),
+        ("history", document::of_history(&history)),
+    ];
+    let pages = documents.iter().flat_map(|(of, document)| pages(of, document));
+    pages.chain(named(others)).collect()
 }
 
-fn comparison(runs: &[Run; 2]) -> Vec<(&'static str, String)> {
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap()
+}
+
+fn comparison(runs: &[Run; 2]) -> Vec<(String, String)> {
     let analyses = runs.iter().map(analyse_run).collect::<Vec<_>>();
     let sides: Vec<_> = runs.iter().zip(&analyses).map(|(run, analysis)| Side::of(run, analysis)).collect();
     let comparison = compare(&sides);
-    let page = document::of_runs(&comparison);
-    vec![
-        ("compare text", terminal::report(&page, 110, false)),
-        ("compare html", html::page(&page)),
-        ("compare md", markdown::page(&page)),
-        ("compare json", serde_json::to_string(&CompareDocument::of(&comparison, &origin())).unwrap()),
-    ]
+    let checks = Checks::of_runs(&comparison, Rules { conditions: &[], strict: false });
+    let publications: Vec<_> = published::publications().iter().collect();
+    let published = compare_with(&sides, &publications);
+    let file = json(&baseline::document(&runs[0], &analyses[0], FORMAT, &origin()));
+    let file = Baseline::parse(&file, upgrade).unwrap();
+    let of_file = compare(&[file.side(), Side::of(&runs[1], &analyses[1])]);
+    let others = [
+        ("compare json", json(&CompareDocument::of(&comparison, &origin()))),
+        ("compare junit", junit::page(&checks)),
+        ("compare github", github::annotations(&checks).join("\n")),
+        ("baseline json", json(&CompareDocument::of(&of_file, &origin()))),
+        ("published json", json(&CompareDocument::of(&published, &origin()))),
+    ];
+    let documents = [
+        ("compare", document::of_runs(&comparison)),
+        ("published", document::of_runs(&published)),
+        ("baseline", document::of_runs(&of_file)),
+    ];
+    let pages = documents.iter().flat_map(|(of, document)| pages(of, document));
+    pages.chain(named(others)).collect()
+}
+
+/// Takes the formats that show a secret from those that have shown none yet.
+fn take_showing(silent: &mut BTreeSet<String>, formats: &[(String, String)]) {
+    for (format, _) in formats.iter().filter(|(_, text)| !shown(text).is_empty()) {
+        silent.remove(format);
+    }
+}
+
+fn names(formats: &[(String, String)]) -> BTreeSet<String> {
+    formats.iter().map(|(format, _)| format.clone()).collect()
 }
 
 fn redacted(runs: &[Run]) -> Vec<Run> {
@@ -177,31 +241,39 @@ fn shown(text: &str) -> Vec<String> {
 
 #[test]
 fn no_format_of_a_redacted_run_shows_a_secret() {
-    for name in RUNS {
-        let seeded = Seed::default().run(&golden(name));
-        assert!(
-            formats(&seeded).iter().any(|(_, text)| shown(text).len() == 9),
-            "{name} has no secret to hide"
-        );
+    let others = std::iter::once(("built", built(0.6)));
+    let runs = RUNS.into_iter().map(|name| (name, golden(name))).chain(others);
+    let mut silent = names(&formats(&built(0.6)));
+    for (name, run) in runs {
+        let seeded = Seed::default().run(&run);
+        let plain = formats(&seeded);
+        assert!(plain.iter().any(|(_, text)| shown(text).len() == 9), "{name} has no secret to hide");
+        take_showing(&mut silent, &plain);
         for (format, text) in formats(&redacted(std::slice::from_ref(&seeded))[0]) {
             assert_eq!(shown(&text), Vec::<String>::new(), "{name} as {format}");
         }
     }
+    assert_eq!(silent, BTreeSet::new(), "these formats have nothing to hide in any run");
 }
 
 #[test]
 fn no_format_of_a_comparison_of_redacted_runs_shows_a_secret() {
     let mut seed = Seed::default();
-    let first = seed.run(&golden("2-real-packets"));
-    let mut second = first.clone();
-    second.header.id = "another".parse().unwrap();
-    let pair = [first, second];
-    assert!(comparison(&pair).iter().all(|(_, text)| !shown(text).is_empty()));
-    let runs: [Run; 2] = redacted(&pair).try_into().unwrap();
-    assert_eq!(runs[0].header.hosts, runs[1].header.hosts, "one host has one pseudonym in both runs");
-    for (format, text) in comparison(&runs) {
-        assert_eq!(shown(&text), Vec::<String>::new(), "{format}");
+    let packets = seed.run(&golden("2-real-packets"));
+    let faster = seed.run(&built(3.0));
+    let slower = Run { trials: built(1.8).trials, ..faster.clone() };
+    let mut silent = names(&comparison(&[faster.clone(), slower.clone()]));
+    for (first, mut second) in [(packets.clone(), packets), (faster, slower)] {
+        second.header.id = "another".parse().unwrap();
+        let pair = [first, second];
+        take_showing(&mut silent, &comparison(&pair));
+        let runs: [Run; 2] = redacted(&pair).try_into().unwrap();
+        assert_eq!(runs[0].header.hosts, runs[1].header.hosts, "one host has one pseudonym in both runs");
+        for (format, text) in comparison(&runs) {
+            assert_eq!(shown(&text), Vec::<String>::new(), "{format}");
+        }
     }
+    assert_eq!(silent, BTreeSet::new(), "these formats have nothing to hide in any comparison");
 }
 
 #[test]

@@ -28,6 +28,7 @@ mod with_pandas {
     use netduel_test_support::not_requested;
 
     use super::{Bench, stored_run};
+    use crate::redaction::name_the_user;
     use crate::support::Finished;
 
     /// The folder with `python`, set by xtask.
@@ -73,6 +74,32 @@ print(len(trials), len(series))
         bench.mark(&mut command);
         let read = command.args(["-c", READ]).current_dir(bench.path()).output().unwrap();
         Finished::from(read).expect_code(0);
+    }
+
+    /// Counts the cells that have the name.
+    const NAMED: &str = r#"
+import pandas as pd
+frames = [pd.read_parquet(name) for name in ["trials.parquet", "trials-series.parquet"]]
+columns = [frame[column].astype(str) for frame in frames for column in frame.columns]
+print(sum(int(column.str.contains("mallory7").sum()) for column in columns))
+"#;
+
+    #[test]
+    fn redacted_files_have_no_name() {
+        let Some(python) = python() else { return };
+        let bench = Bench::new();
+        stored_run(&bench, "by-mallory7", "6.18.44");
+        name_the_user(&bench, "by-mallory7");
+        let named = |redact: &[&str]| {
+            let words = ["report", "by-mallory7", "--out", "trials.parquet"];
+            bench.run([&words[..], redact].concat()).expect_code(0);
+            let mut command = Command::new(&python);
+            bench.mark(&mut command);
+            let read = command.args(["-c", NAMED]).current_dir(bench.path()).output().unwrap();
+            Finished::from(read).expect_code(0).stdout.trim().parse::<u32>().unwrap()
+        };
+        assert!(named(&[]) > 0);
+        assert_eq!(named(&["--redact"]), 0);
     }
 
     /// Executes the notebook as it stands, in the folder of the files.

@@ -137,13 +137,50 @@ fn quick_tests_hide_addresses_and_names() {
 }
 
 /// Puts the user into the question of a stored run.
-fn name_the_user(bench: &Bench, run: &str) {
+pub fn name_the_user(bench: &Bench, run: &str) {
     let path = bench.store().join(format!("{run}.netduel"));
     let text = std::fs::read_to_string(&path).unwrap();
     let header: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
     let question = header["header"]["plan"]["question"].to_string();
     assert!(text.contains(&question), "{question}");
     std::fs::write(path, text.replace(&question, "\"Is /Users/mallory7 faster?\"")).unwrap();
+}
+
+/// The formats of a command, as the program lists them.
+fn formats(bench: &Bench, command: &[&str]) -> Vec<String> {
+    let refused = bench.run([command, &["--format", "none"]].concat()).expect_code(2).stderr;
+    let (_, list) = refused.split_once("[possible values: ").unwrap_or_else(|| panic!("{refused}"));
+    list.split(']').next().unwrap().split(", ").map(str::to_owned).collect()
+}
+
+#[test]
+fn every_format_that_a_command_lists_hides_names() {
+    let bench = Bench::new();
+    crate::compare::stored_run(&bench, "by-mallory7", "6.18.44");
+    crate::compare::stored_slower_run(&bench, "slower");
+    name_the_user(&bench, "by-mallory7");
+    let compare = ["compare", "by-mallory7", "slower", "--fail-if", "latency-p50 > 10 %"];
+    for (command, code) in
+        [(&["report", "by-mallory7"][..], 0), (&compare, 11), (&["history", "by-mallory7"], 0)]
+    {
+        let formats = formats(&bench, command);
+        assert!(formats.iter().any(|format| format == "text"), "{formats:?}");
+        // The page of a PDF is tried in `netduel-report`, the columns of Parquet with pandas.
+        for format in formats.iter().filter(|format| !["pdf", "parquet"].contains(&format.as_str())) {
+            let shown = |redact: &[&str]| {
+                let words = [command, &["--format", format.as_str()], redact].concat();
+                let finished = bench.run(words).expect_code(code);
+                finished.stdout + &finished.stderr
+            };
+            // A report without a loss has no annotation.
+            let has_text = !(command[0] == "report" && format == "github");
+            let plain = shown(&[]);
+            assert_eq!(plain.contains(USER), has_text, "{command:?} as {format}: {plain}");
+            let hidden = shown(&["--redact"]);
+            assert_eq!(hidden.is_empty(), !has_text, "{command:?} as {format}: {hidden}");
+            assert_hidden(&format!("{command:?} as {format}"), &hidden);
+        }
+    }
 }
 
 #[test]
