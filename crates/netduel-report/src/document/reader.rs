@@ -15,19 +15,19 @@ fn section(anchor: &str, title: &str, blocks: Vec<Block>) -> Section {
     Section { anchor: anchor.to_owned(), title: title.to_owned(), scope: Scope::Reference, blocks }
 }
 
-/// Three sentences and one picture for readers who read nothing else, and a sentence for each workload with values that cannot be
-/// compared; absent for a run without a value.
+/// Three sentences and one picture for readers who read nothing else; absent for a run without a value. The second sentence also names the
+/// values that cannot be compared.
 pub(super) fn summary(analysis: &Analysis, attention: Option<Text>) -> Option<Section> {
     let picture = levels::of_run(analysis)?;
     let mut text = Text::from(compared(analysis)).and(" ", Style::Plain);
     text.0.extend(result(analysis).0);
     // The result of two arms has the first verdict of each workload.
     let stated = usize::from(analysis.plan.arms.len() == 2);
-    for sentence in analysis.workloads.iter().filter_map(|workload| not_comparable(workload, stated)) {
-        text = text.and(" ", Style::Plain);
-        text.0.extend(sentence.0);
+    for clause in analysis.workloads.iter().filter_map(|workload| not_comparable(workload, stated)) {
+        text = text.and("; ", Style::Plain);
+        text.0.extend(clause.0);
     }
-    text = text.and(" ", Style::Plain);
+    text = text.and(". ", Style::Plain);
     text.0.extend(trust(analysis, attention).0);
     Some(section("summary", "Summary", vec![Block::Paragraph(text), Block::Figure(Box::new(picture))]))
 }
@@ -55,7 +55,7 @@ fn compared(analysis: &Analysis) -> String {
     }
 }
 
-/// What was found: the first metric of each workload and its cost for two arms, the number of results for more.
+/// What was found, without the full stop: the first metric of each workload and its cost for two arms, the number of results for more.
 fn result(analysis: &Analysis) -> Text {
     let arms: Vec<&ArmName> = analysis.plan.arms.iter().map(|arm| &arm.name).collect();
     match arms.as_slice() {
@@ -66,12 +66,12 @@ fn result(analysis: &Analysis) -> Text {
                 text = text.and(if index == 0 { "" } else { "; " }, Style::Plain);
                 text.0.extend(clause.0);
             }
-            text.and(".", Style::Plain)
+            text
         }
         [_, others @ ..] if !others.is_empty() => {
             let lines: Vec<String> =
                 others.iter().map(|arm| format!("{arm} {}", counted(analysis, arm))).collect();
-            format!("Against the baseline: {}.", lines.join("; ")).into()
+            format!("Against the baseline: {}", lines.join("; ")).into()
         }
         _ => {
             let first = |workload: &WorkloadAnalysis| {
@@ -80,7 +80,7 @@ fn result(analysis: &Analysis) -> Text {
                 Some(format!("{} of {}: {value}", metric.title(), workload.name))
             };
             let values: Vec<String> = analysis.workloads.iter().filter_map(first).collect();
-            format!("Median of the {}.", values.join("; ")).into()
+            format!("Median of the {}", values.join("; ")).into()
         }
     }
 }
@@ -130,7 +130,7 @@ fn not_comparable(workload: &WorkloadAnalysis, stated: usize) -> Option<Text> {
     };
     let verb = if titles.len() == 1 { "is" } else { "are" };
     let text = Text::from(format!("{} of {}{whose} {verb} ", words::listed(&titles), workload.name));
-    Some(text.and(verdict.clone(), Style::Tone(Tone::Open)).and(".", Style::Plain))
+    Some(text.and(verdict.clone(), Style::Tone(Tone::Open)))
 }
 
 /// The verdict of an arm without its interval.

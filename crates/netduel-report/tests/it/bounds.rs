@@ -6,6 +6,7 @@ use netduel_model::units::PerSecond;
 use netduel_model::warning::Warning;
 use netduel_model::workload::Traffic;
 use netduel_report::analysis::warnings_about;
+use netduel_report::document::block::Block;
 use netduel_report::{analyse_run, document, html, markdown, terminal};
 use netduel_stats::histogram::Histogram;
 use serde_json::Value;
@@ -260,11 +261,15 @@ fn summary_and_bars_say_what_is_not_comparable() {
         let summary = summary.split("\n## ").nth(1).unwrap().to_owned();
         (summary, html::page(&document).replace('\u{a0}', " "))
     };
-    let sentence = ". CPU per GB of bulk is not comparable: other processes used up to ";
+    let clause = "; CPU per GB of bulk is not comparable: other processes used up to ";
     let remark = "<span class=\"remark\">not comparable</span>";
     let (summary, page) = of(8);
-    assert!(summary.contains(sentence), "{summary}");
+    assert!(summary.contains(clause), "{summary}");
     assert!(summary.contains(" of the CPU time of a host. "), "{summary}");
+    let sections = document(&with_contention(8)).sections;
+    let Block::Paragraph(text) = &sections[0].blocks[0] else { panic!("{:?}", sections[0].blocks) };
+    let words = text.characters();
+    assert_eq!(words.matches(". ").count() + 1, 3, "{words}");
     // The bars of both arms, in the summary and in the results of the workload.
     assert_eq!(page.matches(remark).count(), 4);
     assert!(page.contains("&quot;not comparable&quot;: the value contains CPU time of other processes."));
