@@ -161,7 +161,7 @@ fn every_format_that_a_command_lists_hides_names() {
     name_the_user(&bench, "by-mallory7");
     let compare = ["compare", "by-mallory7", "slower", "--fail-if", "latency-p50 > 10 %"];
     for (command, code) in
-        [(&["report", "by-mallory7"][..], 0), (&compare, 11), (&["history", "by-mallory7"], 0)]
+        [(&["report", "by-mallory7"][..], 0), (&compare[..], 11), (&["history", "by-mallory7"], 0)]
     {
         let formats = formats(&bench, command);
         assert!(formats.iter().any(|format| format == "text"), "{formats:?}");
