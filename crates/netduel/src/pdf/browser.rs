@@ -37,16 +37,19 @@ impl Browser {
     /// # Errors
     /// When none is installed, or the named one cannot be run.
     pub fn find(named: Option<&Path>) -> Result<Self, Failure> {
+        Self::find_in(named, &folders(env::var_os("PATH").as_deref()), &PLACES.map(PathBuf::from))
+    }
+
+    fn find_in(named: Option<&Path>, folders: &[PathBuf], places: &[PathBuf]) -> Result<Self, Failure> {
         if let Some(path) = named {
-            let found = in_folders(path, &folders(env::var_os("PATH").as_deref()));
-            return found.map(Self).ok_or_else(|| {
+            return in_folders(path, folders).map(Self).ok_or_else(|| {
                 Failure::message(
                     Kind::Usage,
                     format!("--browser {}: there is no such program", path.display()),
                 )
             });
         }
-        Self::installed(&folders(env::var_os("PATH").as_deref()), &PLACES.map(PathBuf::from)).ok_or_else(|| {
+        Self::installed(folders, places).ok_or_else(|| {
             Failure::message(
                 Kind::Environment,
                 "failed to print a PDF: no Chromium, Chrome or Edge was found in PATH and the usual places",
@@ -119,6 +122,18 @@ mod tests {
         let error = Browser::find(Some(&at("none"))).expect_err("there is none");
         assert!(error.kind == Kind::Usage && error.to_string().contains("--browser"), "{error}");
         assert_eq!(Browser::find(Some(&at("elsewhere"))).expect("named"), Browser(at("elsewhere")));
+    }
+
+    #[test]
+    fn error_without_a_browser_names_what_to_install() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let own = folder.path().to_owned();
+        let places = [own.join("chromium")];
+        let error = Browser::find_in(None, std::slice::from_ref(&own), &places).expect_err("there is none");
+        assert!(error.kind == Kind::Environment, "{error}");
+        for words in ["apt install chromium", "dnf install chromium", "--browser", "--format html"] {
+            assert!(error.to_string().contains(words), "no `{words}` in {error}");
+        }
     }
 
     #[test]

@@ -56,6 +56,8 @@ fn pdf_has_the_report_with_page_numbers_and_leaves_nothing_behind() {
         "report.pdf",
         "--author",
         "A. Author",
+        "--title",
+        "Two paths at a removal",
         "--paper",
         "letter",
     ];
@@ -74,6 +76,8 @@ fn pdf_has_the_report_with_page_numbers_and_leaves_nothing_behind() {
     let pages: Vec<&str> = text.split('\u{c}').filter(|page| !page.trim().is_empty()).collect();
     assert!(pages.len() > 3, "{} pages", pages.len());
     assert!(pages[0].contains("A. Author"), "{}", pages[0]);
+    let heads = pages.iter().skip(1).filter(|page| page.contains("Two paths at a removal"));
+    assert_eq!(heads.count(), pages.len() - 1, "pages with the title in their head: {text}");
     for (number, page) in pages.iter().enumerate() {
         assert!(
             page.contains(&format!("{} / {}", number + 1, pages.len())),
