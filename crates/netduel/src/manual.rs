@@ -52,9 +52,14 @@ pub fn names(what: Completable, of: Option<&Path>, store: &StoreArgs) -> Result<
         Completable::PlanHosts => plan_of(of)?.hosts.keys().map(ToString::to_string).collect(),
         Completable::Conditions => conditions(&plan_of(of)?, Sides::Arms),
         Completable::RunConditions => conditions(&plan_of_run(of, store)?, Sides::Runs),
+        Completable::ArmConditions => conditions(&plan_of_run(of, store)?, Sides::Arms),
         Completable::Metrics => Metric::ALL.into_iter().map(|metric| metric.key().to_owned()).collect(),
         Completable::Workloads => plan_of_run(of, store)?.workloads.iter().map(ToString::to_string).collect(),
         Completable::Arms => plan_of_run(of, store)?.arms.iter().map(|arm| arm.name.to_string()).collect(),
+        Completable::Labs => {
+            netduel_lab::list().map_err(crate::lab::failed)?.iter().map(ToString::to_string).collect()
+        }
+        Completable::LabHosts => netduel_model::lab::HOSTS.map(str::to_owned).into(),
     };
     if names.is_empty() { Ok(()) } else { print(&(names.join("\n") + "\n")) }
 }

@@ -269,12 +269,18 @@ pub enum Completable {
     Conditions,
     /// The same for a comparison of runs, which compares the baseline of a run as well.
     RunConditions,
+    /// The same for the report of a run, whose baseline has no verdict.
+    ArmConditions,
     /// Metrics.
     Metrics,
     /// Workloads of a run.
     Workloads,
     /// Arms of a run.
     Arms,
+    /// Labs that are up.
+    Labs,
+    /// Hosts of a lab.
+    LabHosts,
 }
 
 /// `netduel plan`.

@@ -24,7 +24,10 @@ _netduel_names() {
     fi
     if [[ "$current" != -* ]]; then
         case "$command" in
-            report) [[ "$previous" == "$command" ]] && what=runs ;;
+            report)
+                [[ "$previous" == "$command" ]] && what=runs
+                [[ "$previous" == --fail-if ]] && what=arm-conditions
+                ;;
             history)
                 case "$previous" in
                     history) what=runs ;;
@@ -51,6 +54,14 @@ _netduel_names() {
                     rename|baseline) [[ "$previous" == "$subcommand" ]] && what=runs ;;
                 esac
                 ;;
+            azure) [[ "$subcommand" == run && "$previous" == --fail-if ]] && what=conditions of=$(_netduel_plan) ;;
+            lab)
+                if [[ "$previous" == --lab ]]; then
+                    what=labs
+                elif [[ "$subcommand" == exec && ( "$previous" == exec || "${line[${#line[@]}-2]}" == --lab ) ]]; then
+                    what=lab-hosts
+                fi
+                ;;
             inspect) [[ "$previous" != --* ]] && of=$(_netduel_plan) && what=${of:+plan-hosts} ;;
             tcp|udp|rr|crr|pps) [[ "$previous" == "$command" || -n "$prefix" ]] && what=hosts ;;
             pair) [[ "$previous" == --forget || -n "$prefix" ]] && what=hosts ;;
@@ -61,7 +72,7 @@ _netduel_names() {
         return
     fi
     # Names in a run are those of the first run on the command line, or of the last run.
-    [[ "$what" =~ ^(workloads|arms|run-conditions)$ && "${line[2]}" != -* ]] && of="${line[2]}"
+    [[ "$what" =~ ^(workloads|arms|run-conditions|arm-conditions)$ && "${line[2]}" != -* ]] && of="${line[2]}"
     local name
     COMPREPLY=()
     while IFS= read -r name; do

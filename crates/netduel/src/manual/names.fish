@@ -20,7 +20,7 @@ end
 function __netduel_names
     set -l words (__netduel_words)
     set -l of (string match -- '*.toml' $words)[1]
-    if contains -- $argv[1] workloads arms run-conditions
+    if contains -- $argv[1] workloads arms run-conditions arm-conditions
         # Names in a run are those of the first run on the command line, or of the last run.
         set of (string match -v -r -- '^(-.*)?$' "$words[3]")
     end
@@ -43,6 +43,11 @@ function __netduel_previous_has_value
     set -l words (__netduel_words)
     string match -q -- '--*' $words[-1]; and not contains -- $words[-1] --strict --redact --json
 end
+# Whether the next word is the host of `lab exec`.
+function __netduel_expects_lab_host
+    set -l words (__netduel_words)
+    contains -- "$words[-1]" exec; or test "$words[-2]" = --lab
+end
 function __netduel_has_plan
     string match -q -- '*.toml' (commandline -opc)
 end
@@ -54,6 +59,10 @@ for what in metric workload arm
 end
 complete -c netduel -n '__netduel_command compare; and not __netduel_previous_has_value' -k -a '(__netduel_names runs)'
 complete -c netduel -n '__netduel_command compare' -l fail-if -x -k -a '(__netduel_names run-conditions)'
+complete -c netduel -n '__netduel_command report' -l fail-if -x -k -a '(__netduel_names arm-conditions)'
+complete -c netduel -n '__netduel_command azure run; and __netduel_has_plan' -l fail-if -x -k -a '(__netduel_names conditions)'
+complete -c netduel -n '__netduel_command lab' -l lab -x -k -a '(__netduel_names labs)'
+complete -c netduel -n '__netduel_command lab exec; and __netduel_expects_lab_host' -f -k -a '(__netduel_names lab-hosts)'
 complete -c netduel -n '__netduel_command runs rm verify tag export rename baseline; and not __netduel_previous --title --note --unset --out --store' -k -a '(__netduel_names runs)'
 complete -c netduel -n '__netduel_command run' -l resume -x -k -a '(__netduel_names runs)'
 complete -c netduel -n '__netduel_command run; and __netduel_has_plan' -l fail-if -x -k -a '(__netduel_names conditions)'

@@ -18,7 +18,10 @@ _netduel() {
     local command="$line[2]" subcommand="$line[3]" previous="$line[-1]" what="" of="${words[(r)*.toml]}"
     if [[ "$words[CURRENT]" != -* ]]; then
         case "$command" in
-            report) [[ "$previous" == "$command" ]] && what=runs ;;
+            report)
+                [[ "$previous" == "$command" ]] && what=runs
+                [[ "$previous" == --fail-if ]] && what=arm-conditions
+                ;;
             history)
                 case "$previous" in
                     history) what=runs ;;
@@ -45,6 +48,14 @@ _netduel() {
                     rename|baseline) [[ "$previous" == "$subcommand" ]] && what=runs ;;
                 esac
                 ;;
+            azure) [[ "$subcommand" == run && "$previous" == --fail-if ]] && what=conditions ;;
+            lab)
+                if [[ "$previous" == --lab ]]; then
+                    what=labs
+                elif [[ "$subcommand" == exec && ( "$previous" == exec || "$line[-2]" == --lab ) ]]; then
+                    what=lab-hosts
+                fi
+                ;;
             inspect) [[ "$previous" != --* && -n "$of" ]] && what=plan-hosts ;;
             tcp|udp|rr|crr|pps) [[ "$previous" == "$command" ]] && what=hosts ;;
             pair) [[ "$previous" == --forget ]] && what=hosts ;;
@@ -55,15 +66,17 @@ _netduel() {
         return
     fi
     # Names in a run are those of the first run on the command line, or of the last run.
-    if [[ "$what" == (workloads|arms|run-conditions) ]]; then
+    if [[ "$what" == (workloads|arms|run-conditions|arm-conditions) ]]; then
         of="$line[3]"
         [[ "$of" == -* ]] && of=""
     fi
     local -a names
     names=("${(@f)$("$words[1]" complete "$what" ${of:+"$of"} ${store:+--store} ${store:+"$store"} 2>/dev/null)}")
     compadd -V names -- "${(@)names:#}"
-    # Files of runs, and destinations.
-    [[ "$what" == runs ]] && _files -g '*.netduel'
+    # Files of runs, and destinations; a comparison takes baseline files as well.
+    local files='*.netduel'
+    [[ "$command" == compare ]] && files='*.(netduel|json)'
+    [[ "$what" == runs ]] && _files -g "$files"
     return 0
 }
 if [ "$funcstack[1]" = "_netduel" ]; then

@@ -41,12 +41,18 @@ fn bench() -> Bench {
 }
 
 /// What stands on the command line after the tabulator, for what was typed.
-const CASES: [(&str, &str); 11] = [
+const CASES: [(&str, &str); 17] = [
     ("netduel report ol", "netduel report old-1"),
     ("netduel run --resume ol", "netduel run --resume old-1"),
     ("netduel runs tag ol", "netduel runs tag old-1"),
     ("netduel runs export ol", "netduel runs export old-1"),
+    ("netduel runs rm ol", "netduel runs rm old-1"),
+    ("netduel runs verify ol", "netduel runs verify old-1"),
+    ("netduel runs rename ol", "netduel runs rename old-1"),
+    ("netduel runs baseline ol", "netduel runs baseline old-1"),
     ("netduel tcp far", "netduel tcp faraway"),
+    ("netduel tcp faraway:5", "netduel tcp faraway:5210"),
+    ("netduel pair --forget far", "netduel pair --forget faraway"),
     ("netduel inspect --plan plan.toml br", "netduel inspect --plan plan.toml bravo"),
     ("netduel history --metric latency-p5", "netduel history --metric latency-p50"),
     ("netduel history old-1 --workload da", "netduel history old-1 --workload datagrams"),
@@ -127,6 +133,15 @@ fn fish_completes_names() {
     assert!(conditions.contains("throughput on accelerated < -5 %"), "{conditions}");
     let conditions = completed("netduel compare old-1 last --fail-if ");
     assert!(conditions.contains("throughput on synthetic < -5 %"), "{conditions}");
+    for command in ["report old-1", "azure run plan.toml"] {
+        let conditions = completed(&format!("netduel {command} --fail-if "));
+        assert!(conditions.contains("throughput on accelerated < -5 %"), "{command}: {conditions}");
+        assert!(!conditions.contains(" on synthetic"), "{command}: {conditions}");
+    }
+    for line in ["netduel lab exec ", "netduel lab exec --lab local "] {
+        let hosts = completed(line);
+        assert!(hosts.lines().any(|host| host.starts_with("h2")), "{line}: {hosts}");
+    }
 }
 
 #[test]
@@ -140,6 +155,10 @@ fn names_of_a_run_complete_options_of_history_and_compare() {
     assert_eq!(names(&["runs", "--store", "other"]), "last\nthere-1\n");
     let conditions = names(&["run-conditions", "old-1"]);
     assert!(conditions.contains("throughput on synthetic < -5 %\n"), "{conditions}");
+    let conditions = names(&["arm-conditions", "old-1"]);
+    assert!(conditions.contains("throughput on accelerated < -5 %\n"), "{conditions}");
+    assert!(!conditions.contains(" on synthetic"), "the baseline has no verdict: {conditions}");
+    assert_eq!(names(&["lab-hosts"]), "a\nb\nh1\nh2\n");
     bench.run(["complete", "arms", "no-such-run"]).expect_code(9);
 }
 

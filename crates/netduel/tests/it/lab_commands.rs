@@ -14,6 +14,8 @@ fn lab_starts_runs_commands_changes_path_and_stops() {
     // The name as in earlier versions has the same meaning.
     let again = bench.run(["lab", "up", &name]).expect_code(7);
     assert!(again.stderr.contains("is up already"), "{}", again.stderr);
+    let completed = bench.run(["complete", "labs"]).expect_code(0).stdout;
+    assert!(completed.lines().any(|lab| lab == name), "{completed}");
     let address =
         bench.run(["lab", "exec", "--lab", &name, "a", "--", "cat", "/proc/net/fib_trie"]).expect_code(0);
     assert!(address.stdout.contains("10.77.0.1"), "{}", address.stdout);
