@@ -1,4 +1,5 @@
 //! A PDF by an installed browser: its pages have the report, and neither a finished nor an interrupted one leaves a process or a file behind.
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -96,14 +97,21 @@ const MARGIN: f64 = 14.0 / 25.4 * 72.0;
 const MARGIN_HIGH: f64 = 16.0 / 25.4 * 72.0;
 /// Rounding of the browser and of pdftotext, points.
 const ROUNDING: f64 = 2.0;
-/// Share of a page's height down to which its text reaches at least. A page of one large chart still has its axis there.
-const FILLED_LEAST: f64 = 0.4;
+/// Share of a page's height down to which it is printed at least.
+const FILLED_LEAST: f64 = 0.6;
+/// Resolution in which pages are looked at, dots per inch.
+const RESOLUTION: &str = "20";
+/// Grey from which on a dot is paper, of 255.
+const WHITE: u8 = 250;
+/// Most rows of a table that is kept on one page (`paper.css`).
+const ROWS_KEPT: usize = 15;
 
 /// A page of a PDF, in points from its upper left corner.
 struct Page {
     width: f64,
-    height: f64,
     words: Vec<Word>,
+    /// Share of the height down to which something is printed, without head and number in the margins.
+    filled: f64,
 }
 
 /// A word with its place.
@@ -115,7 +123,39 @@ struct Word {
     bottom: f64,
 }
 
-/// The pages of a PDF by `pdftotext -bbox`.
+/// The first of a row of portable graymaps: how far down it has a dot that is not paper; and the rest.
+fn raster(bytes: &[u8]) -> (f64, &[u8]) {
+    // `P5`, width, height and the value of white are words, each with one white space behind it.
+    let (mut words, mut at) = (Vec::new(), 0);
+    while words.len() < 4 {
+        let length = bytes[at..].iter().position(u8::is_ascii_whitespace).unwrap();
+        words.push(std::str::from_utf8(&bytes[at..at + length]).unwrap());
+        at += length + 1;
+    }
+    assert_eq!((words[0], words[3]), ("P5", "255"));
+    let [width, height] = [words[1], words[2]].map(|word| word.parse::<usize>().unwrap());
+    let (dots, rest) = bytes[at..].split_at(width * height);
+    let margin = (MARGIN_HIGH / 72.0 * RESOLUTION.parse::<f64>().unwrap()).ceil() as usize;
+    let rows = dots.chunks(width).take(height - margin);
+    let mut printed =
+        rows.enumerate().filter(|(row, dots)| *row >= margin && dots.iter().any(|dot| *dot < WHITE));
+    (printed.next_back().map_or(0.0, |(row, _)| (row + 1) as f64 / height as f64), rest)
+}
+
+/// How far down each page is printed, by `pdftoppm`.
+fn filled(pdf: &Path) -> Vec<f64> {
+    let words = ["-r", RESOLUTION, "-gray", pdf.to_str().unwrap()];
+    let output = Command::new("pdftoppm").args(words).output().unwrap();
+    let (mut rest, mut pages) = (output.stdout.as_slice(), Vec::new());
+    while !rest.is_empty() {
+        let (share, after) = raster(rest);
+        pages.push(share);
+        rest = after;
+    }
+    pages
+}
+
+/// The pages of a PDF by `pdftotext -bbox` and `pdftoppm`.
 fn pages(pdf: &Path) -> Vec<Page> {
     let output = Command::new("pdftotext").args(["-bbox", pdf.to_str().unwrap(), "-"]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -130,19 +170,21 @@ fn pages(pdf: &Path) -> Vec<Page> {
         top: number(element, "yMin"),
         bottom: number(element, "yMax"),
     };
-    let page = |element: &str| Page {
+    let page = |(element, filled): (&str, f64)| Page {
         width: number(element, "width"),
-        height: number(element, "height"),
         words: element.split("<word ").skip(1).map(word).collect(),
+        filled,
     };
-    text.split("<page ").skip(1).map(page).collect()
+    let (elements, filled) = (text.split("<page ").skip(1), filled(pdf));
+    assert_eq!(elements.clone().count(), filled.len(), "pages of both programs");
+    elements.zip(filled).map(page).collect()
 }
 
 /// Prints a page of `words` on both sizes of paper. No word lies in the side margins. Returns the pages by paper; none where the programs for
 /// them are missing.
 fn printed(bench: &Bench, words: &[&str]) -> Vec<(&'static str, Vec<Page>)> {
-    if !is_installed("chromium") || !is_installed("pdftotext") {
-        skip("no chromium to print a PDF, or no pdftotext to read it");
+    if !["chromium", "pdftotext", "pdftoppm"].into_iter().all(is_installed) {
+        skip("no chromium to print a PDF, or no pdftotext and pdftoppm to read it");
         return Vec::new();
     }
     let mut papers = Vec::new();
@@ -168,21 +210,18 @@ fn printed(bench: &Bench, words: &[&str]) -> Vec<(&'static str, Vec<Page>)> {
     papers
 }
 
-/// Prints a page of `words` as [`printed`]. It has several pages, and none is nearly empty but the cover and the last.
+/// Prints a page of `words` as [`printed`]. It has several pages, and none is half empty but the cover and the last.
 fn assert_pages_are_filled(bench: &Bench, words: &[&str]) {
     for (paper, pages) in printed(bench, words) {
         assert!(pages.len() > 1, "{words:?}, {paper}: {} pages", pages.len());
         for (index, page) in pages.iter().enumerate() {
-            let foot = page.height - MARGIN_HIGH;
-            let own = page.words.iter().filter(|word| word.top < foot && word.bottom > MARGIN_HIGH);
-            let bottom = own.map(|word| word.bottom).fold(0.0, f64::max);
             let is_exempt = index == 0 || index + 1 == pages.len();
             assert!(
-                is_exempt || bottom >= FILLED_LEAST * page.height,
-                "{words:?}, {paper}, page {} of {}: its text ends at {bottom} of {}",
+                is_exempt || page.filled >= FILLED_LEAST,
+                "{words:?}, {paper}, page {} of {}: it is printed down to {:.2} of its height",
                 index + 1,
                 pages.len(),
-                page.height
+                page.filled
             );
         }
     }
@@ -201,6 +240,65 @@ fn pages_of_a_packet_report_are_filled() {
 #[test]
 fn pages_of_a_failover_report_are_filled() {
     assert_pages_are_filled(&Bench::new(), &["report", &golden("format-2-real-failover")]);
+}
+
+#[test]
+fn pages_of_a_report_of_four_arms_are_filled() {
+    assert_pages_are_filled(&Bench::new(), &["report", &golden("format-2-real-treatments")]);
+}
+
+#[test]
+fn pages_of_a_search_are_filled() {
+    assert_pages_are_filled(&Bench::new(), &["report", &golden("format-2-real-search")]);
+}
+
+#[test]
+fn pages_of_a_report_of_dpdk_are_filled() {
+    assert_pages_are_filled(&Bench::new(), &["report", &golden("format-2-real-dpdk")]);
+}
+
+/// The names of runs on pages, as tables of so many rows. Nothing but the tables of the charts has them.
+fn tables(pages: &[Page], rows: usize) -> Vec<Vec<(usize, &Word)>> {
+    let is_name = |word: &&Word| word.text.starts_with("night");
+    let each = pages.iter().enumerate();
+    let mut names: Vec<(usize, &Word)> = each
+        .flat_map(|(index, page)| page.words.iter().filter(is_name).map(move |word| (index, word)))
+        .collect();
+    names.sort_by(|(page, name), (other_page, other)| {
+        page.cmp(other_page).then(name.top.total_cmp(&other.top))
+    });
+    assert!(!names.is_empty() && names.len().is_multiple_of(rows), "{} names of runs", names.len());
+    names.chunks(rows).map(<[_]>::to_vec).collect()
+}
+
+/// How often tables of so many rows continue on another page, where their head stands again.
+fn continued(pages: &[Page], rows: usize) -> usize {
+    let mut count = 0;
+    for table in tables(pages, rows) {
+        let names: BTreeSet<&str> = table.iter().map(|(_, name)| name.text.as_str()).collect();
+        assert_eq!(names.len(), rows, "not the rows of one table: {names:?}");
+        for pair in table.windows(2).filter(|pair| pair[0].0 != pair[1].0) {
+            let (page, name) = pair[1];
+            let is_head = |word: &Word| word.text == "started" && word.bottom <= name.top + ROUNDING;
+            assert!(pages[page].words.iter().any(is_head), "{} has no head above it", name.text);
+            count += 1;
+        }
+    }
+    count
+}
+
+#[test]
+fn small_table_is_on_one_page_and_a_long_one_repeats_its_head() {
+    for rows in [ROWS_KEPT, 35] {
+        let bench = Bench::new();
+        for run in 0..rows {
+            stored_run(&bench, &format!("night{run:02}"), "6.18.44");
+        }
+        // The later a name the earlier its run.
+        for (paper, pages) in printed(&bench, &["history", "night00"]) {
+            assert_eq!(continued(&pages, rows) > 0, rows > ROWS_KEPT, "tables of {rows} rows on {paper}");
+        }
+    }
 }
 
 #[test]
