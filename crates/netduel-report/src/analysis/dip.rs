@@ -2,7 +2,7 @@
 use netduel_model::failover::FINE_INTERVAL_NS;
 use netduel_model::sample::IntervalSample;
 
-use super::failover::{AROUND_NS, REACH_NS, Span};
+use super::failover::{AROUND_NS, REACH_NS, Span, quantile};
 
 /// Number of consecutive intervals that must reach the rate to count as recovered.
 const STEADY_SAMPLES: usize = 5;
@@ -24,6 +24,15 @@ pub struct Dip {
     /// Time from the event until 50 ms reach 90 % of the lower of before and steady state, or of the steady state alone where nothing arrived
     /// before; absent when the streams did not recover.
     pub recovery_ns: Option<f64>,
+}
+
+impl Dip {
+    /// The median of a rate over trials, by nearest rank; absent without trials.
+    pub fn median(dips: &[Self], of: fn(&Self) -> f64) -> Option<f64> {
+        let mut rates: Vec<f64> = dips.iter().map(of).collect();
+        rates.sort_by(f64::total_cmp);
+        quantile(&rates, 0.5)
+    }
 }
 
 fn start_ns(sample: &IntervalSample) -> i64 {

@@ -7,7 +7,7 @@ use super::table::{Cell, Column, Table};
 use crate::analysis::{
     ArmAnalysis, ArmFailover, Dip, DirectionFigures, EventFigures, Line, Phase, WorkloadAnalysis, quantile,
 };
-use crate::words::failover::{JUDGED, event, meaning};
+use crate::words::failover::{DIRECTIONS, JUDGED, event, meaning, moment};
 use crate::words::{end_and_host, percent_at_least};
 
 /// The section of a workload; empty for other workloads.
@@ -86,8 +86,7 @@ fn rate_table() -> Table {
 }
 
 fn key(arm: &str, figures: &EventFigures, number: usize) -> Vec<Cell> {
-    let event = format!("{} at {}", figures.event.kind, figures.event.at);
-    vec![arm.into(), event.into(), if number == 0 { "to server" } else { "to client" }.into()]
+    vec![arm.into(), moment(&figures.event).into(), DIRECTIONS[number].into()]
 }
 
 fn nanos(value: Option<f64>) -> Cell {
@@ -116,10 +115,7 @@ fn outage_row(way: &DirectionFigures) -> Vec<Cell> {
 
 fn rate_row(way: &DirectionFigures) -> Vec<Cell> {
     let delay = |phase: Phase, share| nanos(quantile(&way.delay_ns[phase as usize], share));
-    let rate = |of: fn(&Dip) -> f64| {
-        let rates = sorted(&way.dips.iter().map(of).collect::<Vec<_>>());
-        Cell::number(quantile(&rates, 0.5).map(human_bit_rate))
-    };
+    let rate = |of: fn(&Dip) -> f64| Cell::number(Dip::median(&way.dips, of).map(human_bit_rate));
     let recoveries = sorted(&way.dips.iter().filter_map(|dip| dip.recovery_ns).collect::<Vec<_>>());
     let median = quantile(&recoveries, 0.5);
     let recovery = match (way.dips.len(), recoveries.len(), median) {

@@ -1,10 +1,12 @@
 //! The summary sentence of a comparison: the verdicts of all metrics of an arm.
 use netduel_model::ids::ArmName;
+use netduel_model::units::human_bit_rate;
 
+use super::failover::{DIRECTIONS, moment};
 use super::text::listed;
 use super::tone::Tone;
 use super::verdict::{INCONCLUSIVE, Manner, NOT_COMPARABLE, manner, tone, verdict};
-use crate::analysis::{ArmAnalysis, Comparison, MetricAnalysis, WorkloadAnalysis};
+use crate::analysis::{ArmAnalysis, Comparison, Dip, MetricAnalysis, WorkloadAnalysis};
 use crate::document::block::{Style, Text};
 
 /// One verdict of one or more metrics.
@@ -44,7 +46,7 @@ pub fn is_inconclusive(workload: &WorkloadAnalysis, arm: &ArmName) -> bool {
 
 /// The summary sentence of one arm in one workload: all judged metrics against the baseline; absent without judged metrics.
 /// Inconclusive metrics share a clause: `inconclusive: throughput (about 5 more blocks), CPU per GB (about 12 more blocks)`; so do those
-/// that are not comparable.
+/// that are not comparable. That of a failover ends with the throughput of both arms.
 pub fn answer(workload: &WorkloadAnalysis, arm: &ArmName) -> Option<Text> {
     let clauses = clauses(workload, arm);
     let baseline = workload.arms.first().map(|arm| arm.arm.to_string()).unwrap_or_default();
@@ -76,19 +78,59 @@ pub fn answer(workload: &WorkloadAnalysis, arm: &ArmName) -> Option<Text> {
             joint = "; ";
         }
     }
-    (!clauses.is_empty()).then(|| text.and(format!("{}.", stalls(workload, arm)), Style::Plain))
+    let end = format!("{}.{}", stalls(workload, arm), rates_at_events(workload, arm));
+    (!clauses.is_empty()).then(|| text.and(end, Style::Plain))
+}
+
+/// An arm and the baseline, baseline first.
+fn compared<'a>(workload: &'a WorkloadAnalysis, arm: &'a ArmName) -> impl Iterator<Item = &'a ArmAnalysis> {
+    let baseline = workload.arms.first().map(|first| &first.arm);
+    workload.arms.iter().filter(move |one| one.arm == *arm || Some(&one.arm) == baseline)
 }
 
 /// Trials without a round trip, of an arm and of the baseline: `; 4 of 10 trials of synthetic had no round trip in the steady
 /// window`.
 fn stalls(workload: &WorkloadAnalysis, arm: &ArmName) -> String {
-    let baseline = workload.arms.first().map(|first| &first.arm);
-    let is_compared = |one: &&ArmAnalysis| one.arm == *arm || Some(&one.arm) == baseline;
     let words = |one: &ArmAnalysis| {
         let (stalled, trials) = (one.stalled.len(), one.trials);
         format!("; {stalled} of {trials} trials of {} had no round trip in the steady window", one.arm)
     };
-    workload.arms.iter().filter(is_compared).filter(|one| !one.stalled.is_empty()).map(words).collect()
+    compared(workload, arm).filter(|one| !one.stalled.is_empty()).map(words).collect()
+}
+
+/// The throughput of an arm and of the baseline around events, for a workload with events and streams:
+/// ` Median throughput: slow 36.0 Gbit/s before remove at 1 s, 14.0 Gbit/s in the steady state after it; ...`
+fn rates_at_events(workload: &WorkloadAnalysis, arm: &ArmName) -> String {
+    let words = |one: &ArmAnalysis| Some(format!("{} {}", one.arm, largest_drop(one)?));
+    let arms: Vec<String> = compared(workload, arm).filter_map(words).collect();
+    if arms.is_empty() { String::new() } else { format!(" Median throughput: {}.", arms.join("; ")) }
+}
+
+/// The throughput before and after the event that costs an arm most of it; absent without streams. An arm that
+/// loses none has its first event.
+fn largest_drop(arm: &ArmAnalysis) -> Option<String> {
+    let mut largest: Option<(f64, String)> = None;
+    for figures in &arm.failover.as_ref()?.events {
+        let has_both = figures.ways.iter().all(|way| !way.dips.is_empty());
+        for (way, direction) in figures.ways.iter().zip(DIRECTIONS) {
+            let rate = |of: fn(&Dip) -> f64| Dip::median(&way.dips, of);
+            let (Some(before), Some(after)) = (rate(|dip| dip.before_bps), rate(|dip| dip.settled_bps)) else {
+                continue;
+            };
+            if largest.as_ref().is_some_and(|(lost, _)| *lost >= before - after) {
+                continue;
+            }
+            let direction = if has_both { format!(" {direction}") } else { String::new() };
+            let words = format!(
+                "{}{direction} before {}, {} in the steady state after it",
+                human_bit_rate(before),
+                moment(&figures.event),
+                human_bit_rate(after)
+            );
+            largest = Some((before - after, words));
+        }
+    }
+    largest.map(|(_, words)| words)
 }
 
 /// Every judged metric of a workload with the comparison of one arm.

@@ -8,6 +8,14 @@ pub fn event(event: &PathEvent) -> String {
     plain(&event.to_string())
 }
 
+/// An event without its host, for example `remove at 1 s`.
+pub fn moment(event: &PathEvent) -> String {
+    format!("{} at {}", event.kind, event.at)
+}
+
+/// The directions of the figures of an event, in their order.
+pub(crate) const DIRECTIONS: [&str; 2] = ["to server", "to client"];
+
 /// The kind of an event.
 pub fn meaning(kind: PathEventKind) -> &'static str {
     match kind {

@@ -10,7 +10,7 @@ use netduel_model::sample::IntervalSample;
 use netduel_model::trial::{Trial, Validity};
 use netduel_model::warning::Warning;
 use netduel_report::analysis::{analyse, quantile, value_of};
-use netduel_report::{document, html, markdown, terminal};
+use netduel_report::{document, markdown, terminal};
 use netduel_stats::verdict::Verdict;
 
 use crate::builder::{Recipe, build};
@@ -41,7 +41,7 @@ events = [{ at = "1 s", do = "remove" }, { at = "2 s", do = "return" }]
 "#;
 
 /// Probes every millisecond with 50 us of delay, each 0.5 ms after its due time; those in `lost` never arrive.
-fn probes(lost: std::ops::Range<u64>) -> Vec<ProbeArrival> {
+pub fn probes(lost: std::ops::Range<u64>) -> Vec<ProbeArrival> {
     (0..3000)
         .filter(|number| !lost.contains(number))
         .map(|number| ProbeArrival {
@@ -53,7 +53,7 @@ fn probes(lost: std::ops::Range<u64>) -> Vec<ProbeArrival> {
 }
 
 /// A trial whose client started 7 s and whose server 7.002 s after the machine; events after 1 s and 2 s.
-fn trial(arm: &str, up: Vec<ProbeArrival>, down: Vec<ProbeArrival>, rate: impl Fn(u64) -> u64) -> Trial {
+pub fn trial(arm: &str, up: Vec<ProbeArrival>, down: Vec<ProbeArrival>, rate: impl Fn(u64) -> u64) -> Trial {
     let mut trial = build(&Recipe::default()).trials.swap_remove(0);
     (trial.slot.arm, trial.slot.workload) = (arm.parse().unwrap(), "lost".parse().unwrap());
     (trial.validity, trial.proofs) = (Validity::Valid, Vec::new());
@@ -91,12 +91,12 @@ fn trial(arm: &str, up: Vec<ProbeArrival>, down: Vec<ProbeArrival>, rate: impl F
     trial
 }
 
-fn plan() -> ResolvedPlan {
+pub fn plan() -> ResolvedPlan {
     plan::parse(PLAN, "p").unwrap()
 }
 
 /// A run of these trials.
-fn stored(plan: ResolvedPlan, trials: Vec<Trial>) -> Run {
+pub fn stored(plan: ResolvedPlan, trials: Vec<Trial>) -> Run {
     let mut run = build(&Recipe::default());
     run.header.plan = plan;
     run.trials = trials;
@@ -452,30 +452,4 @@ fn invalid_columns_are_tolerated() {
     assert!(text.contains("What does it cost?") && !text.contains("Event outages"), "{text}");
     let mut words = text.split(|c: char| !c.is_alphanumeric());
     assert!(!words.any(|word| word == "NaN" || word == "inf"), "{text}");
-}
-
-#[test]
-fn reading_of_a_timeline_agrees_with_the_number_of_trials() {
-    let page = |count: u32| {
-        let trial = |block: u32| {
-            let mut one = trial("surprise", probes(1000..1012), probes(0..0), |_| 1_000_000);
-            one.slot.block = block;
-            one
-        };
-        let run = stored(plan(), (0..count).map(trial).collect());
-        html::page(&document(&run))
-    };
-    let (one, two) = (page(1), page(2));
-    assert!(one.contains("Line: 1 trial.") && one.contains(" s of 1 trial with the events"), "{one}");
-    assert!(two.contains("Thin lines: 2 trials; bold: median."), "{two}");
-}
-
-#[test]
-fn commands_of_events_have_the_sentence_that_says_where_they_run() {
-    let words = "Commands of events run as root on the host in the comment above them, at its time.";
-    let with_events = markdown::page(&document(&shown()));
-    assert!(with_events.contains("# remove at 1 s after the start: client a"), "{with_events}");
-    assert!(with_events.contains(words), "{with_events}");
-    let without = markdown::page(&document(&build(&Recipe::default())));
-    assert!(without.contains("Each test by hand") && !without.contains(words), "{without}");
 }

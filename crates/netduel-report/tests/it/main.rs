@@ -20,6 +20,7 @@ mod evidence;
 mod exports;
 mod failed_calls;
 mod failover;
+mod failover_page;
 mod figures;
 mod findings;
 mod formats;

@@ -1,0 +1,76 @@
+//! What the pages of a failover show beside its figures: the answer with the throughput, timelines, and the commands of the events.
+use netduel_report::{document, html, markdown};
+
+use crate::builder::{Recipe, build};
+use crate::failover::{self, plan, probes, shown, stored};
+
+/// Bytes in 10 ms of 36 Gbit/s and of 14 Gbit/s.
+const FAST: u64 = 45_000_000;
+const SLOW: u64 = 17_500_000;
+
+/// The answer of a run of one block, in which the streams of the arms have these bytes in each interval of 10 ms.
+fn answer(surprise: fn(u64) -> u64, carrier: fn(u64) -> u64) -> String {
+    let trials = [("surprise", surprise), ("carrier", carrier)]
+        .map(|(arm, rate)| failover::trial(arm, probes(1000..1012), probes(0..0), rate));
+    let run = stored(plan(), trials.to_vec());
+    let answer = &crate::json::report(&run)["workloads"][0]["answers"][0]["text"];
+    let answer = answer.as_str().unwrap().to_owned();
+    let page = markdown::page(&document(&run));
+    let (_, throughput) = answer.split_once(" Median throughput: ").unwrap();
+    assert!(page.contains(throughput), "{page}");
+    answer
+}
+
+#[test]
+fn answer_of_a_failover_has_the_throughput_of_each_arm_before_and_after_the_event() {
+    // The path is removed at 1 s, and restored at 2 s.
+    let removed = |step: u64| if (100..200).contains(&step) { SLOW } else { FAST };
+    let text = answer(removed, |_| FAST);
+    let expected = " Median throughput: surprise 36.0 Gbit/s before remove at 1 s, 14.0 Gbit/s in the steady \
+                    state after it; carrier 36.0 Gbit/s before remove at 1 s, 36.0 Gbit/s in the steady state \
+                    after it.";
+    assert!(text.starts_with("carrier against surprise: ") && text.ends_with(expected), "{text}");
+    // The second event costs more than the first one.
+    let returned = |step: u64| if step < 200 { FAST } else { SLOW };
+    let text = answer(returned, removed);
+    assert!(text.contains("surprise 36.0 Gbit/s before return at 2 s, 14.0 Gbit/s"), "{text}");
+    assert!(text.contains("carrier 36.0 Gbit/s before remove at 1 s, 14.0 Gbit/s"), "{text}");
+}
+
+#[test]
+fn answer_of_a_failover_without_streams_has_no_throughput() {
+    let mut trials = ["surprise", "carrier"]
+        .map(|arm| failover::trial(arm, probes(1000..1012), probes(0..0), |_| FAST));
+    for trial in &mut trials {
+        trial.server.as_mut().unwrap().report.failover.as_mut().unwrap().series.clear();
+    }
+    let report = crate::json::report(&stored(plan(), trials.to_vec()));
+    let answer = report["workloads"][0]["answers"][0]["text"].as_str().unwrap();
+    assert!(answer.ends_with('.') && !answer.contains("throughput"), "{answer}");
+}
+
+#[test]
+fn reading_of_a_timeline_agrees_with_the_number_of_trials() {
+    let page = |count: u32| {
+        let trial = |block: u32| {
+            let mut one = failover::trial("surprise", probes(1000..1012), probes(0..0), |_| 1_000_000);
+            one.slot.block = block;
+            one
+        };
+        let run = stored(plan(), (0..count).map(trial).collect());
+        html::page(&document(&run))
+    };
+    let (one, two) = (page(1), page(2));
+    assert!(one.contains("Line: 1 trial.") && one.contains(" s of 1 trial with the events"), "{one}");
+    assert!(two.contains("Thin lines: 2 trials; bold: median."), "{two}");
+}
+
+#[test]
+fn commands_of_events_have_the_sentence_that_says_where_they_run() {
+    let words = "Commands of events run as root on the host in the comment above them, at its time.";
+    let with_events = markdown::page(&document(&shown()));
+    assert!(with_events.contains("# remove at 1 s after the start: client a"), "{with_events}");
+    assert!(with_events.contains(words), "{with_events}");
+    let without = markdown::page(&document(&build(&Recipe::default())));
+    assert!(without.contains("Each test by hand") && !without.contains(words), "{without}");
+}
