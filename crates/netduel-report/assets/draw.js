@@ -392,8 +392,8 @@
     return box.firstChild ? box : null;
   }
 
-  // A bar for each point of a sweep, a lane for each arm, on an axis from zero.
-  function sweep(data, { points, unit }, width) {
+  // A bar for each point of a sweep, a lane for each arm, on an axis from zero; dots on a logarithmic axis for rates that lie far apart.
+  function sweep(data, { points, unit, log }, width) {
     const rows = points.filter((point) => point.received !== null).map((point) => ({ ...point, name: data.arms[point.arm] }));
     if (!rows.length) return null;
     const labels = [...new Set(points.map((point) => point.label))];
@@ -405,26 +405,33 @@
     const most = Math.max(...rows.map((row) => Math.max(row.received, row.sent || 0, row.high || 0, row.published || 0)));
     // Once for each label: it is of one size of frames.
     const published = labels.map((label) => points.find((point) => point.label === label)).filter((point) => point.published !== null);
-    const ticks = Math.max(3, Math.round(width / 110));
+    // A pause in one trial must not stretch a logarithmic axis over many decades: its line ends at the foot.
+    const foot = d3.min(rows, (row) => row.received) / 30;
+    const least = d3.min(rows.flatMap((row) => [row.received, row.sent, row.low, row.published]).filter((value) => value >= foot));
+    const axis = log ? [least / 1.25, most * 1.25] : [0, most * 1.04];
+    const ticks = log ? apart(logTicks(...axis, Math.max(6, width / 60)), ...axis, width - room - 56, named) : Math.max(3, Math.round(width / 110));
+    const placed = (key) => (row) => (row[key] === null ? null : Math.max(row[key], axis[0]));
+    const title = (row) => `${row.name}, ${row.label}\nreceived ${row.received} ${unit} (${row.low} to ${row.high})\nsent ${row.sent} ${unit}`;
+    const own = { x: "received", y: lane, fy: "label", title, tip: true };
     return Plot.plot({
       width, height: 76 + labels.length * (lanes.length * 22 + 22), marginLeft: room, marginRight: 56, marginTop: 34, marginBottom: 42, style: STYLE,
-      x: { domain: [0, most * 1.04], label: unit, ...BELOW, ticks, tickSize: 0 },
+      x: log ? { type: "log", domain: axis } : { domain: axis, label: unit, ...BELOW, ticks, tickSize: 0 },
       y: { domain: lanes, label: null, axis: null, padding: 0.2 },
       fy: { domain: labels, axis: null, padding: 0.28 },
       marks: [
-        Plot.gridX({ ...grid, ticks }),
-        Plot.barX(rows, { x: "received", y: lane, fy: "label", fill: (row) => colour(row.arm), fillOpacity: 0.55,
-          title: (row) => `${row.name}, ${row.label}\nreceived ${row.received} ${unit} (${row.low} to ${row.high})\nsent ${row.sent} ${unit}`, tip: true }),
-        Plot.ruleY(rows, { y: lane, fy: "label", x1: "low", x2: "high", stroke: "var(--ink)", strokeWidth: 1.5 }),
-        Plot.tickX(rows.filter((row) => row.sent !== null), { x: "sent", y: lane, fy: "label", stroke: "var(--ink)", strokeWidth: 1.5 }),
-        Plot.text(rows, { x: (row) => Math.max(row.received, row.high || 0, row.sent || 0), y: lane, fy: "label", dx: 6, textAnchor: "start",
+        ...(log ? [Plot.gridX(ticks, grid), logX(ticks, `${unit}, logarithmic`)] : [Plot.gridX({ ...grid, ticks })]),
+        log ? null : Plot.barX(rows, { ...own, fill: (row) => colour(row.arm), fillOpacity: 0.55 }),
+        Plot.ruleY(rows, { y: lane, fy: "label", x1: placed("low"), x2: placed("high"), stroke: "var(--ink)", strokeWidth: 1.5 }),
+        Plot.tickX(rows.filter((row) => row.sent !== null), { x: placed("sent"), y: lane, fy: "label", stroke: "var(--ink)", strokeWidth: 1.5 }),
+        log ? Plot.dot(rows, { ...own, r: 4.5, stroke: (row) => colour(row.arm), strokeWidth: 1.75, fill: (row) => fill(row.arm) }) : null,
+        Plot.text(rows, { x: (row) => Math.max(row.received, row.high || 0, row.sent || 0), y: lane, fy: "label", dx: log ? 10 : 6, textAnchor: "start",
           text: (row) => `${+row.received.toPrecision(3)}`, fill: (row) => `var(--arm-${row.arm % 6}-text)`, fontWeight: 600 }),
         many ? Plot.text(rows, { y: lane, fy: "label", text: (row) => fitted(row.name, room - 14), frameAnchor: "left", dx: -room + 2, textAnchor: "start", fontWeight: 600,
           fill: (row) => `var(--arm-${row.arm % 6}-text)` }) : null,
         Plot.text(labels, { fy: (label) => label, text: (label) => label, frameAnchor: many ? "top-left" : "left", dx: -room + 2, dy: many ? -13 : 0,
           fill: "var(--quiet)", textAnchor: "start" }),
-        Plot.ruleX(published, { x: "published", fy: "label", stroke: "var(--ink)", strokeDasharray: "4 3" }),
-        Plot.text(published.slice(0, 1), { x: "published", fy: "label", text: () => "published", frameAnchor: "top", dy: -14, textAnchor: "end", fill: "var(--ink)" }),
+        Plot.ruleX(published, { x: placed("published"), fy: "label", stroke: "var(--ink)", strokeDasharray: "4 3" }),
+        Plot.text(published.slice(0, 1), { x: placed("published"), fy: "label", text: () => "published", frameAnchor: "top", dy: -14, textAnchor: "end", fill: "var(--ink)" }),
       ],
     });
   }

@@ -3,6 +3,7 @@ use netduel_model::units::{human_bit_rate, human_nanos, plural};
 
 use super::block::Block;
 use super::chart::{Chart, Figure, Panel, Points, Timeline};
+use super::levels::{is_far, logarithmic_axis};
 use super::table::{Cell, Column, Table};
 use crate::analysis::{
     ArmAnalysis, ArmFailover, Dip, DirectionFigures, EventFigures, Line, Phase, WorkloadAnalysis, quantile,
@@ -31,8 +32,8 @@ pub(super) fn blocks(workload: &WorkloadAnalysis) -> Vec<Block> {
         return Vec::new();
     }
     outages.notes.push(JUDGED.to_owned());
-    let tops = PANELS.each_ref().map(|(_, of, _, foot)| top(workload, *of, foot.is_some()));
-    let figures = workload.arms.iter().filter_map(|arm| figure(arm, tops));
+    let axes = PANELS.map(|(_, of, _, foot)| Axis::of(workload, of, foot));
+    let figures = workload.arms.iter().filter_map(|arm| figure(arm, axes));
     let mut blocks = vec![Block::Heading("Event outages".to_owned())];
     blocks.extend(figures.map(|figure| Block::Figure(Box::new(figure))));
     blocks.push(Block::Table(without_zero_columns(outages)));
@@ -208,34 +209,61 @@ fn route(interfaces: &[String]) -> String {
 type Of = fn(&Line) -> &[Points; 2];
 type Human = fn(f64) -> String;
 
-/// The panels of a timeline: title, points, value format, and the lower end of a logarithmic axis.
+/// The panels of a timeline: title, points, value format, and the lower end of an axis that is always logarithmic.
 const PANELS: [(&str, Of, Human, Option<f64>); 3] = [
     ("max gap between probes", |line| &line.gap_ns, human_nanos, Some(1e5)),
     ("max one-way delay", |line| &line.delay_ns, human_nanos, Some(1e4)),
     ("throughput of the streams", |line| &line.rate_bps, human_bit_rate, None),
 ];
+/// The lower end of a logarithmic axis of rates: the lowest median divided by this, down to a power of ten.
+const FOOT_BELOW_MEDIAN: f64 = 30.0;
 
-/// The upper end of a panel over all arms, so that they can be compared by eye.
-fn top(workload: &WorkloadAnalysis, of: Of, is_logarithmic: bool) -> f64 {
-    let lines =
-        workload.arms.iter().filter_map(|arm| arm.failover.as_ref()).flat_map(|failover| &failover.lines);
-    let values: Vec<f64> = lines.flat_map(of).flatten().map(|(_, value)| *value).collect();
-    if is_logarithmic {
-        return values.into_iter().fold(0.0, f64::max);
-    }
-    // A late reader counts the bytes of several intervals in one: such a peak is not a rate of the path.
-    quantile(&sorted(&values), 0.99).unwrap_or(0.0) * 1.1
+/// The axis of a panel, the same for all arms, so that they can be compared by eye.
+#[derive(Debug, Clone, Copy)]
+struct Axis {
+    /// The lower end of a logarithmic axis; absent for a linear axis from 0.
+    foot: Option<f64>,
+    top: f64,
+    /// Whether the axis is logarithmic because the arms lie far apart.
+    is_far: bool,
 }
 
-fn figure(arm: &ArmAnalysis, tops: [f64; 3]) -> Option<Figure> {
+impl Axis {
+    fn of(workload: &WorkloadAnalysis, of: Of, foot: Option<f64>) -> Self {
+        let values = |arm: &ArmAnalysis| -> Vec<f64> {
+            let lines = arm.failover.iter().flat_map(|failover| &failover.lines);
+            lines.flat_map(of).flatten().map(|(_, value)| *value).collect()
+        };
+        let all: Vec<f64> = workload.arms.iter().flat_map(values).collect();
+        if foot.is_some() {
+            return Self { foot, top: all.into_iter().fold(0.0, f64::max), is_far: false };
+        }
+        // An arm whose path is down most of the time still has the rate of the rest.
+        let median = |arm: &ArmAnalysis| {
+            let rates: Vec<f64> = values(arm).into_iter().filter(|rate| *rate > 0.0).collect();
+            quantile(&sorted(&rates), 0.5)
+        };
+        let medians: Vec<f64> = workload.arms.iter().filter_map(median).collect();
+        let is_far = is_far(&medians);
+        let low = medians.into_iter().fold(f64::INFINITY, f64::min);
+        Self {
+            foot: is_far.then(|| 10_f64.powf((low / FOOT_BELOW_MEDIAN).log10().floor())),
+            // A late reader counts the bytes of several intervals in one: such a peak is not a rate of the path.
+            top: quantile(&sorted(&all), 0.99).unwrap_or(0.0) * 1.1,
+            is_far,
+        }
+    }
+}
+
+fn figure(arm: &ArmAnalysis, axes: [Axis; 3]) -> Option<Figure> {
     let failover = arm.failover.as_ref()?;
     let seconds = arm.workload.timing.duration.as_secs_f64();
     let moments = |event: &EventFigures| {
         let began = sorted(&event.began_s);
         Some((quantile(&began, 0.5)?, event.event.kind.to_string()))
     };
-    let panels = PANELS.into_iter().zip(tops).filter(|(_, top)| *top > 0.0);
-    let panels = panels.map(|((title, of, human, foot), top)| Panel {
+    let panels = PANELS.into_iter().zip(axes).filter(|(_, axis)| axis.top > 0.0);
+    let panels = panels.map(|((title, of, human, _), Axis { foot, top, .. })| Panel {
         title,
         human,
         foot,
@@ -249,9 +277,14 @@ fn figure(arm: &ArmAnalysis, tops: [f64; 3]) -> Option<Figure> {
         1 => format!("Line: {counted}."),
         _ => format!("Thin lines: {counted}; bold: median."),
     };
+    let far = if axes.iter().any(|axis| axis.is_far) {
+        format!(" Throughput: {}.", logarithmic_axis("arms"))
+    } else {
+        String::new()
+    };
     (trials > 0).then(|| Figure {
         title: arm.arm.to_string(),
-        reading: format!("{lines} Gaps exclude the probe interval. Dotted lines: the numbered events."),
+        reading: format!("{lines} Gaps exclude the probe interval. Dotted lines: the numbered events.{far}"),
         alternative: format!(
             "{}: probes, delay and throughput over {seconds} s of {counted} with the events",
             arm.arm

@@ -81,10 +81,7 @@ fn figure(title: String, groups: Vec<LevelGroup>, sides: Sides) -> Option<Figure
         groups.into_iter().filter(|group| group.bars.iter().any(|bar| bar.value.is_some())).collect();
     let has_logarithmic = groups.iter().any(|group| group.is_logarithmic);
     let logarithmic = if has_logarithmic {
-        let noun = sides.noun();
-        format!(
-            " Dots in place of bars: logarithmic axis, because the {noun}s differ by more than a factor of {FAR}."
-        )
+        format!(" Dots in place of bars: {}.", logarithmic_axis(&format!("{}s", sides.noun())))
     } else {
         String::new()
     };
@@ -125,16 +122,26 @@ fn group(names: &[&str], metric: &MetricAnalysis, workload: &str) -> LevelGroup 
     };
     let bars: Vec<Level> = metric.arms.iter().map(|values| level(names, metric, values)).collect();
     let medians: Vec<f64> = bars.iter().filter_map(|bar| bar.value).collect();
-    let (low, high) = medians
-        .iter()
-        .fold((f64::INFINITY, 0.0_f64), |(low, high), median| (low.min(*median), high.max(*median)));
     LevelGroup {
         title,
         note: better.to_owned(),
-        is_logarithmic: low > 0.0 && low.is_finite() && high > FAR * low,
+        is_logarithmic: is_far(&medians),
         ticks: axis_ticks(metric),
         bars,
     }
+}
+
+/// Whether medians need a logarithmic axis. A median of 0 has no place on it, so that the axis stays linear.
+pub(super) fn is_far(medians: &[f64]) -> bool {
+    let (low, high) = medians
+        .iter()
+        .fold((f64::INFINITY, 0.0_f64), |(low, high), median| (low.min(*median), high.max(*median)));
+    low > 0.0 && low.is_finite() && high > FAR * low
+}
+
+/// Why an axis is logarithmic.
+pub(super) fn logarithmic_axis(what: &str) -> String {
+    format!("logarithmic axis, because the {what} differ by more than a factor of {FAR}")
 }
 
 fn level(names: &[&str], metric: &MetricAnalysis, values: &ArmValues) -> Level {
@@ -204,6 +211,21 @@ fn short(words: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn axis_is_logarithmic_from_a_factor_of_20_on() {
+        let cases: [(&[f64], bool); 6] = [
+            (&[], false),
+            (&[5.0], false),
+            (&[1.0, 19.0], false),
+            (&[21.0, 1.0], true),
+            (&[1e9, 15e9, 21e9], true),
+            (&[0.0, 21.0], false),
+        ];
+        for (medians, expected) in cases {
+            assert_eq!(is_far(medians), expected, "{medians:?}");
+        }
+    }
 
     #[test]
     fn round_numbers_of_an_axis_have_no_zeros_behind_the_point() {

@@ -2,6 +2,7 @@
 use serde_json::{Value, json};
 
 use super::chart::{Chart, Figure, Plot};
+use super::levels::{is_far, logarithmic_axis};
 use super::metric_plots::in_words;
 use super::scale::{Scaled, number, scaled_packets};
 use super::table::{Cell, Column, Table};
@@ -18,22 +19,31 @@ pub(super) fn figure(sweep: &Sweep, analysis: &Analysis) -> Figure {
         SweptBy::Queues => (format!("{rate} by queues: {}", sweep.name), "queues"),
     };
     let published = published(sweep, analysis);
-    let medians = sweep.points.iter().filter_map(|point| point.received).map(|rates| rates.median);
-    let scale = scaled_packets(medians.chain(published.map(|(_, received)| received)));
+    let medians: Vec<f64> =
+        sweep.points.iter().filter_map(|point| point.received).map(|rates| rates.median).collect();
+    let is_logarithmic = is_far(&medians);
+    let scale = scaled_packets(medians.into_iter().chain(published.map(|(_, received)| received)));
+    let mark = if is_logarithmic { "Dot" } else { "Bar" };
     let mut reading = match sweep.search {
-        Some(_) => "Bar: median of the searches; line: from min to max.",
-        None => "Bar: median received of the valid trials; line: from the lowest to the highest trial; tick: median sent.",
+        Some(_) => format!("{mark}: median of the searches; line: from min to max."),
+        None => format!(
+            "{mark}: median received of the valid trials; line: from the lowest to the highest trial; tick: median sent."
+        ),
+    };
+    if is_logarithmic {
+        reading = format!("{reading} Rates: {}.", logarithmic_axis("medians"));
     }
-    .to_owned();
     if published.is_some() {
         reading.push_str(" Dashed: published for this machine size.");
     }
     let table = table(sweep, what, scale);
+    let mut data = data(sweep, analysis, published, scale);
+    data["log"] = is_logarithmic.into();
     Figure {
         alternative: format!("{title}: {}", in_words(&table)),
         title,
         reading,
-        chart: Chart::Plot(Plot::new("sweep", data(sweep, analysis, published, scale))),
+        chart: Chart::Plot(Plot::new("sweep", data)),
         data: Some(table),
         in_text: true,
     }

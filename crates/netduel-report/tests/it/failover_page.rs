@@ -5,7 +5,7 @@ use crate::builder::{Recipe, build};
 use crate::failover::{self, plan, probes, shown, stored};
 
 /// Bytes in 10 ms of 36 Gbit/s and of 14 Gbit/s.
-const FAST: u64 = 45_000_000;
+pub const FAST: u64 = 45_000_000;
 const SLOW: u64 = 17_500_000;
 
 /// The answer of a run of one block, in which the streams of the arms have these bytes in each interval of 10 ms.

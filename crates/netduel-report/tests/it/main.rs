@@ -1,6 +1,7 @@
 //! Reports of synthetic runs in every format: texts, values, hostile texts, and the page in a real browser.
 #![expect(clippy::unwrap_used, reason = "what a test builds for itself has to be there")]
 
+mod axes;
 mod bed;
 mod bed_drawings;
 mod bed_findings;
