@@ -67,7 +67,9 @@
     const ticks = (steps) => decades.flatMap((decade) => steps.map((step) => +(step * 10 ** decade).toPrecision(2)))
       .filter((tick) => tick >= low && tick <= high);
     const choices = [[1, 1.5, 2, 2.5, 3, 4, 5, 6, 8], [1, 2, 3, 5, 7], [1, 2, 5], [1]].map(ticks);
-    return choices.find((choice) => choice.length <= most) || choices[3];
+    const choice = choices.find((one) => one.length <= most) || choices[3];
+    // An axis within one step of a decade has ticks as a linear one.
+    return choice.length < 2 ? d3.ticks(low, high, Math.min(most, 5)) : choice;
   }
 
   // Ticks whose labels do not touch on a logarithmic axis of so many pixels, from left to right.

@@ -122,13 +122,9 @@ fn group(names: &[&str], metric: &MetricAnalysis, workload: &str) -> LevelGroup 
     };
     let bars: Vec<Level> = metric.arms.iter().map(|values| level(names, metric, values)).collect();
     let medians: Vec<f64> = bars.iter().filter_map(|bar| bar.value).collect();
-    LevelGroup {
-        title,
-        note: better.to_owned(),
-        is_logarithmic: is_far(&medians),
-        ticks: axis_ticks(metric),
-        bars,
-    }
+    let is_logarithmic = is_far(&medians);
+    let ticks = axis_ticks(metric, is_logarithmic);
+    LevelGroup { title, note: better.to_owned(), is_logarithmic, ticks, bars }
 }
 
 /// Whether medians need a logarithmic axis. A median of 0 has no place on it, so that the axis stays linear.
@@ -169,8 +165,8 @@ fn is_contended(metric: &MetricAnalysis, values: &ArmValues) -> bool {
     }
 }
 
-/// Round values for the axis of a metric, with their words: at most three above zero for a linear axis, powers of ten for a logarithmic one.
-fn axis_ticks(metric: &MetricAnalysis) -> Vec<(f64, String)> {
+/// Round values for the axis of a metric, with their words.
+fn axis_ticks(metric: &MetricAnalysis, is_logarithmic: bool) -> Vec<(f64, String)> {
     let quantiles = |values: &ArmValues| {
         let numbers = values.numbers();
         [summary::median(&numbers), summary::quantile(&numbers, 0.75)]
@@ -182,21 +178,29 @@ fn axis_ticks(metric: &MetricAnalysis) -> Vec<(f64, String)> {
     let (low, high) = values
         .iter()
         .fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(*value), high.max(*value)));
-    if high <= 0.0 {
-        return Vec::new();
-    }
-    let values: Vec<f64> = if high > FAR * low {
-        let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
-        let every = ((last - first) / 4).max(1);
-        (first..=last).step_by(every as usize).map(|power| 10_f64.powi(power)).collect()
-    } else {
-        let unit = 10_f64.powf((high / 3.0).log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0].map(|step| step * unit).into_iter().find(|step| high / step <= 3.0);
-        let step = step.unwrap_or(high);
-        (0..=3).map(|count| step * f64::from(count)).take_while(|value| *value <= high * 1.001).collect()
-    };
+    let values = if high > 0.0 { round_values(low, high, is_logarithmic) } else { Vec::new() };
     let words = |value: f64| if value == 0.0 { "0".to_owned() } else { short(&metric.human(value)) };
     values.into_iter().map(|value| (value, words(value))).collect()
+}
+
+/// Zero and at most three round values above it for a linear axis. Powers of ten for a logarithmic one, with steps between them where it
+/// would have fewer than two.
+fn round_values(low: f64, high: f64, is_logarithmic: bool) -> Vec<f64> {
+    if is_logarithmic {
+        let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
+        let every = ((last - first) / 4).max(1);
+        let powers: Vec<f64> =
+            (first..=last).step_by(every as usize).map(|power| 10_f64.powi(power)).collect();
+        let within = powers.iter().filter(|power| (low..=high).contains(*power)).count();
+        if within > 1 {
+            return powers;
+        }
+        return powers.iter().flat_map(|power| [1.0, 2.0, 5.0].map(|step| step * power)).collect();
+    }
+    let unit = 10_f64.powf((high / 3.0).log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0].map(|step| step * unit).into_iter().find(|step| high / step <= 3.0);
+    let step = step.unwrap_or(high);
+    (0..=3).map(|count| step * f64::from(count)).take_while(|value| *value <= high * 1.001).collect()
 }
 
 /// A round number without the zeros behind its point: `2.00 Gbit/s` is `2 Gbit/s` on an axis.
@@ -224,6 +228,24 @@ mod tests {
         ];
         for (medians, expected) in cases {
             assert_eq!(is_far(medians), expected, "{medians:?}");
+        }
+    }
+
+    #[test]
+    fn axis_has_at_least_two_ticks_among_its_values() {
+        for step in 0..400 {
+            // Ten decades, in steps that are no round values.
+            let low = 1.07e3 * 1.059_f64.powi(step);
+            for (times, is_logarithmic) in
+                [(1.0, false), (3.0, false), (19.0, false), (21.0, true), (300.0, true), (1e7, true)]
+            {
+                let high = low * times;
+                let all = round_values(low, high, is_logarithmic);
+                let from = if is_logarithmic { low } else { 0.0 };
+                let within = all.iter().filter(|value| (from..=high * 1.001).contains(*value)).count();
+                assert!(within >= 2, "{low} to {high}: {all:?}");
+                assert!(is_logarithmic || all.len() <= 4, "{low} to {high}: {all:?}");
+            }
         }
     }
 

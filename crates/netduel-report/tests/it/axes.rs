@@ -1,9 +1,11 @@
 //! Axes of charts: logarithmic where values lie far apart, with ticks near the data, in the document and in a real browser.
 use netduel_model::run::Run;
+use netduel_report::document::chart::Chart;
 use netduel_report::{document, html};
 
 use crate::browser::{chromium, in_a_frame};
 use crate::builder::{Recipe, build};
+use crate::every_report::figures;
 use crate::failover::{plan, probes, stored, trial};
 use crate::failover_page::FAST;
 use crate::packets;
@@ -58,4 +60,32 @@ fn throughput_of_a_failover_has_a_logarithmic_axis_for_arms_that_lie_far_apart()
     assert!(!near.contains(reason) && far.contains(reason), "{far}");
     // The median of the slow arm is 1.2 Gbit/s.
     assert!(!near.contains("\u{2264} 10.0 Mbit/s") && far.contains("\u{2264} 10.0 Mbit/s"), "{far}");
+}
+
+#[test]
+fn bins_of_a_distribution_divide_the_intervals_of_every_arm() {
+    // The rates of one arm have 14 times the range of those of the other.
+    let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 2, ..Recipe::default() });
+    for trial in &mut run.trials {
+        let step = if trial.slot.arm.as_str() == "synthetic" { 1_000_000 } else { 14_000_000 };
+        let flow = trial.server.as_mut().unwrap().report.received.as_mut().unwrap();
+        for (sample, number) in flow.series.iter_mut().zip((0_u64..10).cycle()) {
+            sample.bytes = 80_000_000 + number * step;
+        }
+    }
+    let document = document(&run);
+    let all = document.sections.iter().flat_map(|section| figures(&section.blocks));
+    let mut plots = all.filter_map(|figure| match &figure.chart {
+        Chart::Plot(plot) if plot.kind == "rates" => Some(&plot.data),
+        _ => None,
+    });
+    let density = plots.next().unwrap()["density"].as_array().unwrap();
+    assert_eq!(density.len(), 2);
+    for bins in density {
+        let shares: Vec<f64> =
+            bins.as_array().unwrap().iter().map(|bin| bin[2].as_f64().unwrap()).collect();
+        let most = shares.iter().copied().fold(0.0, f64::max);
+        assert!(shares.len() >= 5 && most < 60.0, "{shares:?}");
+        assert!((shares.iter().sum::<f64>() - 100.0).abs() < 1.0, "{shares:?}");
+    }
 }

@@ -67,7 +67,7 @@ fn every_heading_of_a_text_format_has_content() {
 }
 
 /// The figures among blocks, also the folded ones.
-fn figures(blocks: &[Block]) -> Vec<&Figure> {
+pub fn figures(blocks: &[Block]) -> Vec<&Figure> {
     let all = blocks.iter().flat_map(|block| match block {
         Block::Figure(figure) => vec![&**figure],
         Block::Folded(_, inner) => figures(inner),

@@ -14,7 +14,7 @@ use crate::builder::{Recipe, build};
 use crate::{bed, bed_drawings, compare_document, failover, history, hosts, inspected_page, packets};
 
 /// Names of the places where two labels of a chart cover each other, where one leaves its figure, where the page is too wide, where text
-/// has too little contrast, and where the keyboard does not get. Empty when there is none.
+/// has too little contrast, where an axis has no two labels, and where the keyboard does not get. Empty when there is none.
 const FAULTS: &str = r#"(() => {
   const view = root.ownerDocument.defaultView, found = [];
   const shown = (box) => box.width > 0 && box.height > 0;
@@ -34,6 +34,12 @@ const FAULTS: &str = r#"(() => {
       const frame = box(figure);
       if (boxes[i].left < frame.left - 8 || boxes[i].right > frame.right + 8) found.push(`${name}: "${words(labels[i])}" leaves the figure`);
     }
+  }
+  // Categories are as many as there are; an axis of numbers with one label shows no distance.
+  const isNumber = (text) => /^p?[\d.,]+( \S+)?$/.test(text);
+  for (const axis of root.querySelectorAll('svg g[aria-label$="-axis tick label"], .level.axis')) {
+    const ticks = [...axis.querySelectorAll("text, .tick")].map(words);
+    if (ticks.every(isNumber) && ticks.length < 2) found.push(`an axis of "${words(axis.closest("figure"))}" has ${ticks.length} labels`);
   }
   if (root.scrollWidth > root.clientWidth) found.push(`the page has ${root.scrollWidth} of ${root.clientWidth}`);
   // Paper does not scroll: its margins cut off what is wider.
