@@ -11,7 +11,7 @@ use netduel_report::{analyse_run, document, html};
 
 use crate::browser::{chromium, in_a_frame};
 use crate::builder::{Recipe, build};
-use crate::{bed, bed_drawings, compare_document, failover, history, hosts, inspected_page, packets};
+use crate::{bed, bed_drawings, compare_document, failover, history, hosts, inspected_page, old_runs, packets};
 
 /// Names of the places where two labels of a chart cover each other, where one leaves its figure, where the page is too wide, where text
 /// has too little contrast, where an axis has no two labels, and where the keyboard does not get. Empty when there is none.
@@ -25,7 +25,7 @@ const FAULTS: &str = r#"(() => {
   const isTip = (text) => text.closest('[aria-label="tip"]');
   for (const figure of root.querySelectorAll("figure")) {
     const name = figure.className + " " + words(figure);
-    const labels = [...figure.querySelectorAll("svg text, .tick, .level .name")].filter((text) => !isTip(text) && words(text) && shown(box(text)));
+    const labels = [...figure.querySelectorAll("svg text, .tick, .level .name, .level .value")].filter((text) => !isTip(text) && words(text) && shown(box(text)));
     const boxes = labels.map(box);
     for (let i = 0; i < labels.length; i++) {
       for (let k = i + 1; k < labels.length; k++) {
@@ -156,6 +156,28 @@ fn far() -> Run {
     run
 }
 
+/// Six arms, of which four have so small a share of the rates of the first one: their labels are near each other.
+fn many(share: f64) -> Run {
+    let recipe = |effect, seed| Recipe { workloads: vec!["bulk", "rr"], effect, seed, ..Recipe::default() };
+    let mut run = build(&recipe(1.5, 1));
+    let names = ["no-segmentation-offload", "no-checksum-offload", "no-offload", "small-mtu"];
+    for (name, number) in names.into_iter().zip(1_u32..) {
+        let mut other = build(&recipe(share, u64::from(number) + 1));
+        let mut arm = other.header.plan.arms.swap_remove(1);
+        other.trials.retain(|trial| trial.slot.arm == arm.name);
+        arm.name = name.parse().unwrap();
+        for trial in &mut other.trials {
+            trial.slot.arm = arm.name.clone();
+            // After those of the arms before it.
+            trial.slot.position += 4 * number;
+        }
+        run.header.plan.arms.push(arm);
+        run.trials.append(&mut other.trials);
+    }
+    run.trials.sort_by_key(|trial| (trial.slot.block, trial.slot.position));
+    run
+}
+
 /// A run on a bed, on which Azure and a guest disagree, and whose trials have a spread.
 fn on_bed() -> Run {
     let mut run = bed::run();
@@ -228,8 +250,24 @@ fn page_of_arms_that_lie_far_apart_has_no_fault_to_the_eye() {
 }
 
 #[test]
+fn pages_of_many_arms_near_zero_have_no_fault_to_the_eye() {
+    // On a linear axis and on a logarithmic one.
+    for share in [0.07, 0.004] {
+        assert_faultless(&format!("many at {share}"), &document(&many(share)), TEXTS_OF_RUN);
+    }
+}
+
+#[test]
+fn pages_of_stored_treatments_and_of_a_search_have_no_fault_to_the_eye() {
+    for name in ["2-real-treatments", "2-real-search"] {
+        assert_faultless(name, &document(&old_runs::read(name)), TEXTS_OF_RUN);
+    }
+}
+
+#[test]
 fn page_of_packets_has_no_fault_to_the_eye() {
     assert_faultless("packets", &document(&packets::swept()), TEXTS_OF_RUN);
+    assert_faultless("packets that lie far apart", &document(&packets::swept_far(40)), TEXTS_OF_RUN);
 }
 
 #[test]

@@ -39,7 +39,8 @@ fn golden(name: &str, extension: &str) -> PathBuf {
     folder.join(format!("format-{name}.{extension}"))
 }
 
-fn read(name: &str) -> Run {
+/// One of [`RUNS`].
+pub fn read(name: &str) -> Run {
     let file = golden(name, "netduel");
     let store = Store::open(file.parent().unwrap()).unwrap();
     store.read(file.to_str().unwrap()).unwrap()
