@@ -160,10 +160,14 @@ pub struct Level {
     pub value: Option<f64>,
     /// The ends of the interval; absent for a single trial.
     pub range: Option<(f64, f64)>,
+    /// Minimum and maximum, between which the interval is a box; absent in a chart without whiskers.
+    pub whiskers: Option<(f64, f64)>,
     /// The median in words.
     pub label: String,
     /// The interval in words.
     pub detail: String,
+    /// Minimum and maximum in words; empty without whiskers.
+    pub extremes: String,
     /// Why a reader must not compare the value; empty where it may be compared.
     pub remark: &'static str,
 }

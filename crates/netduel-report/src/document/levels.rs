@@ -17,6 +17,7 @@ const SUMMARY_GROUPS_MAX: usize = 4;
 const SUMMARY_METRICS_MAX: usize = 2;
 
 const READING: &str = "Bar: median of the valid trials. Line: their quartiles.";
+const READING_OF_RUNS: &str = "Bar: median of the valid trials. Box: their quartiles. Line: from min to max.";
 /// The remark on a value that contains the CPU time of other processes.
 const NOT_COMPARABLE: &str = "not comparable";
 
@@ -27,7 +28,8 @@ pub(super) fn of_workload(analysis: &Analysis, workload: &WorkloadAnalysis) -> O
         return None;
     }
     let names = arms(analysis);
-    let groups: Vec<LevelGroup> = shown(workload).map(|metric| group(&names, metric, "")).collect();
+    let groups: Vec<LevelGroup> =
+        shown(workload).map(|metric| group(&names, metric, "", Sides::Arms)).collect();
     figure(format!("Results of {}", workload.name), groups, Sides::Arms)
 }
 
@@ -36,7 +38,8 @@ pub(super) fn of_subject(runs: &[&str], subject: &Subject) -> Option<Figure> {
     if subject.workload.arms.len() < 2 {
         return None;
     }
-    let groups: Vec<LevelGroup> = shown(&subject.workload).map(|metric| group(runs, metric, "")).collect();
+    let groups: Vec<LevelGroup> =
+        shown(&subject.workload).map(|metric| group(runs, metric, "", Sides::Runs)).collect();
     figure(format!("Results of {}", subject.title()), groups, Sides::Runs)
 }
 
@@ -57,10 +60,10 @@ pub(super) fn of_subjects(runs: &[&str], subjects: &[Subject]) -> Option<Figure>
 /// The first metric of each workload with this title, or the first metrics of the only one.
 fn headline(workloads: &[(&WorkloadAnalysis, String)], names: &[&str], sides: Sides) -> Option<Figure> {
     let groups: Vec<LevelGroup> = if let [(only, _)] = workloads {
-        shown(only).take(SUMMARY_METRICS_MAX).map(|metric| group(names, metric, "")).collect()
+        shown(only).take(SUMMARY_METRICS_MAX).map(|metric| group(names, metric, "", sides)).collect()
     } else {
         let first = |(workload, title): &(&WorkloadAnalysis, String)| {
-            shown(workload).next().map(|metric| group(names, metric, title))
+            shown(workload).next().map(|metric| group(names, metric, title, sides))
         };
         workloads.iter().filter_map(first).take(SUMMARY_GROUPS_MAX).collect()
     };
@@ -92,17 +95,18 @@ fn figure(title: String, groups: Vec<LevelGroup>, sides: Sides) -> Option<Figure
         String::new()
     };
     let of_bar = |bar: &Level| {
-        let words = format!("{} {} {} {}", bar.name, bar.label, bar.detail, bar.remark);
-        words.trim_end().to_owned()
+        let parts = [bar.name.as_str(), &bar.label, &bar.detail, &bar.extremes, bar.remark];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
     };
     let of_group = |group: &LevelGroup| {
         let bars: Vec<String> = group.bars.iter().map(of_bar).collect();
         format!("{}: {}", group.title, bars.join(", "))
     };
+    let marks = if sides == Sides::Runs { READING_OF_RUNS } else { READING };
     let alternative = groups.iter().map(of_group).collect::<Vec<_>>().join("; ");
     (!groups.is_empty()).then(|| Figure {
         title,
-        reading: format!("{READING}{logarithmic}{contended}"),
+        reading: format!("{marks}{logarithmic}{contended}"),
         alternative,
         chart: Chart::Levels(Levels { groups }),
         data: None,
@@ -111,7 +115,7 @@ fn figure(title: String, groups: Vec<LevelGroup>, sides: Sides) -> Option<Figure
 }
 
 /// A metric with a bar for each arm. The place of an arm among `names` is that of its colour.
-fn group(names: &[&str], metric: &MetricAnalysis, workload: &str) -> LevelGroup {
+fn group(names: &[&str], metric: &MetricAnalysis, workload: &str, sides: Sides) -> LevelGroup {
     let better = match metric.metric.better() {
         Better::Higher => "higher is better",
         Better::Lower => "lower is better",
@@ -120,10 +124,10 @@ fn group(names: &[&str], metric: &MetricAnalysis, workload: &str) -> LevelGroup 
         "" => capital(metric.title()),
         workload => format!("{workload}: {}", metric.title()),
     };
-    let bars: Vec<Level> = metric.arms.iter().map(|values| level(names, metric, values)).collect();
+    let bars: Vec<Level> = metric.arms.iter().map(|values| level(names, metric, values, sides)).collect();
     let medians: Vec<f64> = bars.iter().filter_map(|bar| bar.value).collect();
     let is_logarithmic = is_far(&medians);
-    let ticks = axis_ticks(metric, is_logarithmic);
+    let ticks = axis_ticks(metric, is_logarithmic, sides);
     LevelGroup { title, note: better.to_owned(), is_logarithmic, ticks, bars }
 }
 
@@ -140,17 +144,23 @@ pub(super) fn logarithmic_axis(what: &str) -> String {
     format!("logarithmic axis, because the {what} differ by more than a factor of {FAR}")
 }
 
-fn level(names: &[&str], metric: &MetricAnalysis, values: &ArmValues) -> Level {
+fn level(names: &[&str], metric: &MetricAnalysis, values: &ArmValues, sides: Sides) -> Level {
     let numbers = values.numbers();
     let at = |share: f64| summary::quantile(&numbers, share);
     let measure = words::measure(metric, values);
     let arm = names.iter().position(|name| *name == values.arm.as_str()).unwrap_or(0);
+    let is_several = numbers.len() > 1;
+    // Runs have no pairs: how far their values overlap is what a reader looks for.
+    let whiskers = at(0.0).zip(at(1.0)).filter(|_| is_several && sides == Sides::Runs);
+    let extremes = |(low, high): (f64, f64)| format!("from {} to {}", metric.human(low), metric.human(high));
     Level {
         arm,
         name: values.arm.to_string(),
         value: at(0.5),
-        range: at(0.25).zip(at(0.75)).filter(|_| numbers.len() > 1),
+        range: at(0.25).zip(at(0.75)).filter(|_| is_several),
+        whiskers,
         detail: measure.quartiles,
+        extremes: whiskers.map(extremes).unwrap_or_default(),
         label: measure.median.unwrap_or_else(|| "no value".to_owned()),
         remark: if is_contended(metric, values) { NOT_COMPARABLE } else { "" },
     }
@@ -166,10 +176,12 @@ fn is_contended(metric: &MetricAnalysis, values: &ArmValues) -> bool {
 }
 
 /// Round values for the axis of a metric, with their words.
-fn axis_ticks(metric: &MetricAnalysis, is_logarithmic: bool) -> Vec<(f64, String)> {
+fn axis_ticks(metric: &MetricAnalysis, is_logarithmic: bool, sides: Sides) -> Vec<(f64, String)> {
     let quantiles = |values: &ArmValues| {
         let numbers = values.numbers();
-        [summary::median(&numbers), summary::quantile(&numbers, 0.75)]
+        // The ends of the marks: those of whiskers or of quartiles.
+        let end = if sides == Sides::Runs { 1.0 } else { 0.75 };
+        [summary::median(&numbers), summary::quantile(&numbers, end)]
             .into_iter()
             .flatten()
             .collect::<Vec<_>>()

@@ -19,8 +19,8 @@ struct Axis {
 impl Axis {
     fn of(group: &LevelGroup) -> Self {
         let ends = group.bars.iter().flat_map(|bar| {
-            let (low, high) = bar.range.unzip();
-            [bar.value, low, high]
+            let ((low, high), (min, max)) = (bar.range.unzip(), bar.whiskers.unzip());
+            [bar.value, low, high, min, max]
         });
         let positive: Vec<f64> = ends.flatten().filter(|value| *value > 0.0 && value.is_finite()).collect();
         let high = positive.iter().copied().fold(0.0, f64::max);
@@ -93,9 +93,13 @@ fn bar(level: &Level, axis: &Axis, ticks: &[(f64, &String, bool)]) -> Markup {
                     @if axis.is_logarithmic { i.dot.hollow[level.arm == 0] style={ "left:" (percent(axis.at(value))) } {} }
                     @else { i.bar.hollow[level.arm == 0] style={ "width:" (percent(axis.at(value))) } {} }
                 }
+                @if let Some((low, high)) = level.whiskers {
+                    @let (from, to) = (axis.at(low), axis.at(high));
+                    i.whiskers style={ "left:" (percent(from)) ";width:" (percent(to - from)) } {}
+                }
                 @if let Some((low, high)) = level.range {
                     @let (from, to) = (axis.at(low), axis.at(high));
-                    i.range style={ "left:" (percent(from)) ";width:" (percent(to - from)) } {}
+                    i.range.quartiles[level.whiskers.is_some()] style={ "left:" (percent(from)) ";width:" (percent(to - from)) } {}
                 }
             }
             p.value {
@@ -115,8 +119,17 @@ mod tests {
     use super::*;
 
     fn level(arm: usize, value: f64, range: (f64, f64)) -> Level {
-        let (name, label, detail) = (format!("a{arm}"), String::new(), String::new());
-        Level { arm, name, value: Some(value), range: Some(range), label, detail, remark: "" }
+        Level {
+            arm,
+            name: format!("a{arm}"),
+            value: Some(value),
+            range: Some(range),
+            whiskers: None,
+            label: String::new(),
+            detail: String::new(),
+            extremes: String::new(),
+            remark: "",
+        }
     }
 
     fn drawn(is_logarithmic: bool) -> String {
@@ -136,6 +149,18 @@ mod tests {
         );
         // 100 of 156: the longest interval and the room beyond it.
         assert!(linear.contains("width:64.10%"), "{linear}");
+    }
+
+    #[test]
+    fn whiskers_make_the_interval_a_box_and_belong_to_the_axis() {
+        let bars = vec![Level { whiskers: Some((0.5, 200.0)), ..level(0, 100.0, (50.0, 150.0)) }];
+        let ticks = vec![(0.0, "0".to_owned())];
+        let group = LevelGroup { title: "t".into(), note: "n".into(), is_logarithmic: false, ticks, bars };
+        let page = picture(&Levels { groups: vec![group] }, "words").into_string();
+        assert!(page.contains("class=\"range quartiles\""), "{page}");
+        // 0.5 and 200 of 208: the maximum and the room beyond it.
+        assert!(page.contains("class=\"whiskers\" style=\"left:0.24%;width:95.91%\""), "{page}");
+        assert!(!drawn(false).contains("quartiles") && !drawn(false).contains("whiskers"));
     }
 
     #[test]

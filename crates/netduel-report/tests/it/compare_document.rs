@@ -100,7 +100,8 @@ fn too_few_values_are_stated_with_the_number_that_a_verdict_needs_in_every_forma
 }
 
 #[test]
-fn workload_has_bars_by_run_and_a_cumulative_distribution() {
+fn workload_has_boxes_by_run_and_a_cumulative_distribution() {
+    let report = document(&run(&["bulk"], 1));
     let document = page_of(&[run(&["bulk"], 1), run(&["bulk"], 2)], &Publication::default());
     let own = section(&document, "bulk, accelerated");
     let groups = bars(own);
@@ -108,7 +109,17 @@ fn workload_has_bars_by_run_and_a_cumulative_distribution() {
     for group in groups {
         let names: Vec<(&str, usize)> = group.bars.iter().map(|bar| (bar.name.as_str(), bar.arm)).collect();
         assert_eq!(names, [("A", 0), ("B", 1)], "{}", group.title);
+        for bar in &group.bars {
+            let ((min, max), (low, high)) = (bar.whiskers.unwrap(), bar.range.unwrap());
+            assert!(min < max && min <= low && high <= max, "{bar:?}");
+        }
     }
+    let levels = figures(own).find(|figure| matches!(figure.chart, Chart::Levels(_))).unwrap();
+    assert!(levels.reading.contains("Box: their quartiles. Line: from min to max."), "{}", levels.reading);
+    assert!(levels.alternative.contains("] from "), "{}", levels.alternative);
+    // The arms of one run are paired, and have their intervals only.
+    let of_arms = bars(section(&report, "Summary"));
+    assert!(of_arms.iter().flat_map(|group| &group.bars).all(|bar| bar.whiskers.is_none()));
     let data = &plot(own, "cumulative").data;
     for line in data["cumulative"].as_array().unwrap() {
         let points = line.as_array().unwrap();
