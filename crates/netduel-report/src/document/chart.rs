@@ -194,7 +194,7 @@ pub struct Timeline {
 #[derive(Debug, Clone)]
 pub struct Panel {
     /// Its title.
-    pub title: &'static str,
+    pub title: String,
     /// Formats a value.
     pub human: fn(f64) -> String,
     /// The lower end of a logarithmic axis; absent for a linear axis from 0.

@@ -8,7 +8,7 @@ use super::block::{Block, Document, FactGroup, Scope, Section, Style, Text, list
 use super::chart::{Chart, Figure};
 use super::table::{Cell, Column, Table};
 use super::verdicts::{Effect, Sides, VerdictCell, VerdictGroup, VerdictRow, Verdicts};
-use super::{front, levels, metric_plots, reader, workload};
+use super::{failover, front, levels, metric_plots, reader, workload};
 use crate::analysis::MetricAnalysis;
 use crate::analysis::compare::{Difference, RunComparison, RunVerdict, Subject};
 use crate::words::compare as texts;
@@ -300,6 +300,7 @@ fn figures(comparison: &RunComparison<'_>, place: usize, subject: &Subject) -> O
     let by_block = subject.workload.judged.iter().filter_map(by_block);
     let plots = by_block
         .chain(workload::over_trials(&subject.workload, Sides::Runs))
+        .chain(failover::throughput_of_runs(&subject.workload))
         .map(|figure| with_runs_for_arms(figure, &subject.runs, comparison.runs.len()));
     let figures = levels::of_subject(&labels, subject).into_iter().chain(plots);
     let blocks: Vec<Block> = figures.map(|figure| Block::Figure(Box::new(figure))).collect();

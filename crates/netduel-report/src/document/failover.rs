@@ -9,7 +9,7 @@ use crate::analysis::{
     ArmAnalysis, ArmFailover, Dip, DirectionFigures, EventFigures, Line, Phase, WorkloadAnalysis, quantile,
 };
 use crate::words::failover::{DIRECTIONS, JUDGED, event, meaning, moment};
-use crate::words::{end_and_host, percent_at_least};
+use crate::words::{end_and_host, largest_drop, percent_at_least};
 
 /// The section of a workload; empty for other workloads.
 pub(super) fn blocks(workload: &WorkloadAnalysis) -> Vec<Block> {
@@ -215,6 +215,8 @@ const PANELS: [(&str, Of, Human, Option<f64>); 3] = [
     ("max one-way delay", |line| &line.delay_ns, human_nanos, Some(1e4)),
     ("throughput of the streams", |line| &line.rate_bps, human_bit_rate, None),
 ];
+/// The place of the throughput among the panels.
+const RATES: usize = 2;
 /// The lower end of a logarithmic axis of rates: the lowest median divided by this, down to a power of ten.
 const FOOT_BELOW_MEDIAN: f64 = 30.0;
 
@@ -258,30 +260,15 @@ impl Axis {
 fn figure(arm: &ArmAnalysis, axes: [Axis; 3]) -> Option<Figure> {
     let failover = arm.failover.as_ref()?;
     let seconds = arm.workload.timing.duration.as_secs_f64();
-    let moments = |event: &EventFigures| {
-        let began = sorted(&event.began_s);
-        Some((quantile(&began, 0.5)?, event.event.kind.to_string()))
-    };
-    let panels = PANELS.into_iter().zip(axes).filter(|(_, axis)| axis.top > 0.0);
-    let panels = panels.map(|((title, of, human, _), Axis { foot, top, .. })| Panel {
-        title,
-        human,
-        foot,
-        top,
-        trials: failover.lines.iter().map(|line| of(line).clone()).collect(),
-        median: [0, 1].map(|number| median(failover, of, number)),
-    });
+    let shown = axes.iter().enumerate().filter(|(_, axis)| axis.top > 0.0);
+    let panels = shown.map(|(place, axis)| panel(PANELS[place].0, place, *axis, failover));
     let trials = failover.lines.len() as u32;
     let counted = plural(trials, "trial");
     let lines = match trials {
         1 => format!("Line: {counted}."),
         _ => format!("Thin lines: {counted}; bold: median."),
     };
-    let far = if axes.iter().any(|axis| axis.is_far) {
-        format!(" Throughput: {}.", logarithmic_axis("arms"))
-    } else {
-        String::new()
-    };
+    let far = why_logarithmic(axes[RATES], "arms");
     (trials > 0).then(|| Figure {
         title: arm.arm.to_string(),
         reading: format!("{lines} Gaps exclude the probe interval. Dotted lines: the numbered events.{far}"),
@@ -292,13 +279,83 @@ fn figure(arm: &ArmAnalysis, axes: [Axis; 3]) -> Option<Figure> {
         chart: Chart::Timeline(Timeline {
             title: arm.arm.to_string(),
             seconds,
-            marks: failover.events.iter().filter_map(moments).collect(),
-            lines: ["client to server", "server to client"],
+            marks: marks(failover),
+            lines: WAYS,
             panels: panels.collect(),
         }),
         data: None,
         in_text: false,
     })
+}
+
+/// The throughput of several runs around events, which stand in the place of arms: a panel for each run on common
+/// axes. Absent without streams.
+pub(super) fn throughput_of_runs(workload: &WorkloadAnalysis) -> Option<Figure> {
+    let (_, of, _, foot) = PANELS[RATES];
+    let axis = Axis::of(workload, of, foot);
+    let runs: Vec<(&ArmAnalysis, &ArmFailover)> =
+        workload.arms.iter().filter_map(|run| Some((run, run.failover.as_ref()?))).collect();
+    let (first, events) = runs.first().filter(|_| axis.top > 0.0)?;
+    let mut table = rate_table();
+    for (run, failover) in &runs {
+        for figures in failover.events.iter().filter(|event| !event.began_s.is_empty()) {
+            let rows = figures.ways.iter().enumerate().map(|(number, way)| {
+                key(run.arm.as_str(), figures, number).into_iter().chain(rate_row(way)).collect::<Vec<Cell>>()
+            });
+            table.rows.extend(rows);
+        }
+    }
+    let words = |(run, _): &(&ArmAnalysis, &ArmFailover)| Some(format!("{} {}", run.arm, largest_drop(run)?));
+    let drops: Vec<String> = runs.iter().filter_map(words).collect();
+    let panels = runs.iter().map(|(run, failover)| panel(run.arm.as_str(), RATES, axis, failover));
+    Some(Figure {
+        title: "Throughput around events".to_owned(),
+        reading: format!(
+            "A panel for each run, on the same axes. Thin lines: trials; bold: median. Dotted lines: the events of {}.{}",
+            first.arm,
+            why_logarithmic(axis, "runs")
+        ),
+        alternative: format!("throughput of the streams: {}", drops.join("; ")),
+        chart: Chart::Timeline(Timeline {
+            title: workload.name.to_string(),
+            seconds: first.workload.timing.duration.as_secs_f64(),
+            marks: marks(events),
+            lines: WAYS,
+            panels: panels.collect(),
+        }),
+        data: Some(table.without_empty_columns()),
+        in_text: false,
+    })
+}
+
+/// The names of the two lines of a panel.
+const WAYS: [&str; 2] = ["client to server", "server to client"];
+
+/// A panel of an arm or run.
+fn panel(title: &str, place: usize, Axis { foot, top, .. }: Axis, failover: &ArmFailover) -> Panel {
+    let (_, of, human, _) = PANELS[place];
+    Panel {
+        title: title.to_owned(),
+        human,
+        foot,
+        top,
+        trials: failover.lines.iter().map(|line| of(line).clone()).collect(),
+        median: [0, 1].map(|number| median(failover, of, number)),
+    }
+}
+
+/// Times and names of the events.
+fn marks(failover: &ArmFailover) -> Vec<(f64, String)> {
+    let moments = |event: &EventFigures| {
+        let began = sorted(&event.began_s);
+        Some((quantile(&began, 0.5)?, event.event.kind.to_string()))
+    };
+    failover.events.iter().filter_map(moments).collect()
+}
+
+/// Why the axis of the throughput is logarithmic; empty for a linear one.
+fn why_logarithmic(axis: Axis, what: &str) -> String {
+    if axis.is_far { format!(" Throughput: {}.", logarithmic_axis(what)) } else { String::new() }
 }
 
 /// The median over trials, by time.

@@ -144,7 +144,7 @@ fn drawn(panel: &Panel, seconds: f64, y: f64) -> Markup {
                 path class={ "bold " (way) } d=(PreEscaped(path(&panel.median[number]))) {}
             }
         }
-        text.panel x="4" y=(y + 13.0) { (panel.title) ": up to " ((panel.human)(panel.top)) }
+        text.panel x="4" y=(y + 13.0) { (plain(&panel.title)) ": up to " ((panel.human)(panel.top)) }
     }
 }
 

@@ -24,6 +24,7 @@ mod verdict;
 mod warnings;
 mod without_value;
 
+pub(crate) use answer::largest_drop;
 pub use answer::{answer, is_inconclusive};
 pub use datagrams::{datagrams, datagrams_title, direction};
 pub use environment::{EnvironmentRow, environment, environment_hosts, nic_products, test_description};

@@ -1,7 +1,11 @@
 //! What the pages of a failover show beside its figures: the answer with the throughput, timelines, and the commands of the events.
+use netduel_model::publication::Publication;
+use netduel_report::document::chart::{Chart, Figure};
 use netduel_report::{document, html, markdown};
 
 use crate::builder::{Recipe, build};
+use crate::compare_document::page_of;
+use crate::every_report::figures;
 use crate::failover::{self, plan, probes, shown, stored};
 
 /// Bytes in 10 ms of 36 Gbit/s and of 14 Gbit/s.
@@ -47,6 +51,32 @@ fn answer_of_a_failover_without_streams_has_no_throughput() {
     let report = crate::json::report(&stored(plan(), trials.to_vec()));
     let answer = report["workloads"][0]["answers"][0]["text"].as_str().unwrap();
     assert!(answer.ends_with('.') && !answer.contains("throughput"), "{answer}");
+}
+
+#[test]
+fn comparison_of_failovers_draws_the_throughput_of_each_run_on_common_axes() {
+    let run = |id: &str, slow: u64| {
+        let rate = move |step: u64| if (100..200).contains(&step) { slow } else { FAST };
+        let trials = ["surprise", "carrier"]
+            .map(|arm| failover::trial(arm, probes(1000..1012), probes(0..0), rate));
+        let mut run = stored(plan(), trials.to_vec());
+        run.header.id = id.parse().unwrap();
+        run
+    };
+    let page = page_of(&[run("before", SLOW), run("after", 2 * SLOW)], &Publication::default());
+    let all = page.sections.iter().flat_map(|section| figures(&section.blocks));
+    let all: Vec<&Figure> = all.filter(|figure| figure.title == "Throughput around events").collect();
+    assert_eq!(all.len(), 2, "one for each arm");
+    let Chart::Timeline(timeline) = &all[0].chart else { panic!("{:?}", all[0]) };
+    let [one, other] = timeline.panels.as_slice() else { panic!("{:?}", timeline.panels) };
+    assert_eq!([one.title.as_str(), &other.title], ["A", "B"]);
+    assert!(one.top > 36e9 && (one.top - other.top).abs() < 1.0, "{} and {}", one.top, other.top);
+    assert_ne!(one.median, other.median);
+    let words = "A 36.0 Gbit/s before remove at 1 s, 14.0 Gbit/s in the steady state after it; B 36.0 Gbit/s \
+                 before remove at 1 s, 28.0 Gbit/s in the steady state after it";
+    assert!(all[0].alternative.ends_with(words), "{}", all[0].alternative);
+    let rows: Vec<String> = all[0].data.as_ref().unwrap().rows.iter().map(|row| row[0].text()).collect();
+    assert_eq!(rows, ["A", "A", "A", "A", "B", "B", "B", "B"], "two events, two directions");
 }
 
 #[test]
