@@ -179,7 +179,7 @@ fn drawing(bed: &RunBed) -> BedDrawing {
         .chunks(VMS_IN_A_ROW)
         .map(|vms| VmRow { vms: vms.iter().map(|vm| drawn_vm(bed, vm)).collect(), bands: bands(vms) });
     BedDrawing {
-        name: bed.name.clone(),
+        label: format!("Networks, VMs and NICs of the bed {}; the same stands in its table", bed.name),
         title: format!("virtual network of {} in {}", bed.group, bed.region),
         rows: rows.collect(),
     }

@@ -35,7 +35,7 @@ pub enum Chart {
     Steps(Steps),
     /// Interfaces, queues and cores of a host.
     Host(HostDrawing),
-    /// Networks, VMs and NICs of a bed.
+    /// Networks, VMs and NICs of a bed, or hosts and the paths between them.
     Bed(BedDrawing),
 }
 
@@ -296,11 +296,11 @@ pub struct DrawnInterface {
     pub queues_by_core: Vec<(u16, Vec<u32>)>,
 }
 
-/// A bed: its VMs, the subnets that cross them, and the NICs where they meet.
+/// A bed: its VMs, the subnets that cross them, and the NICs where they meet. Or the hosts of a plan, its arms, and their interfaces.
 #[derive(Debug, Clone)]
 pub struct BedDrawing {
-    /// The bed.
-    pub name: String,
+    /// What it shows, for readers who cannot see it.
+    pub label: String,
     /// What the whole is.
     pub title: String,
     /// VMs that stand side by side, from top to bottom.

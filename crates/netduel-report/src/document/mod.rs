@@ -38,6 +38,7 @@ pub(crate) mod stamps;
 mod sweep;
 mod testpmd;
 mod time_plots;
+mod topology;
 mod workload;
 
 pub use compare::{of_runs, of_runs_by};

@@ -3,18 +3,20 @@ use std::collections::BTreeMap;
 
 use netduel_model::ids::ArmName;
 use netduel_model::plan::Arm;
+use netduel_model::run::Run;
 use netduel_model::units::human_si;
 use netduel_model::workload::Role;
 
 use super::block::{Block, Scope, Section, list};
 use super::chart::{Bar, Bars, Chart, Figure, Paint, Segment};
 use super::table::{Cell, Column, Table};
+use super::topology;
 use crate::analysis::{Analysis, PathShares};
 use crate::total::{self, Total};
 use crate::words;
 
 /// The section.
-pub(super) fn section(analysis: &Analysis) -> Section {
+pub(super) fn section(run: &Run, analysis: &Analysis) -> Section {
     let sentences = words::proofs(analysis);
     let blocks = if sentences.is_empty() {
         let plan = &analysis.plan;
@@ -29,6 +31,10 @@ pub(super) fn section(analysis: &Analysis) -> Section {
     } else {
         vec![list(sentences), Block::Figure(Box::new(figure(analysis)))]
     };
+    // A bed has a drawing of its own.
+    let drawing = if run.header.bed.is_none() { topology::figure(&analysis.plan) } else { None };
+    let drawing = drawing.map(|figure| Block::Figure(Box::new(figure)));
+    let blocks = drawing.into_iter().chain(blocks).collect();
     Section { anchor: "path".to_owned(), title: "Path proof".to_owned(), scope: Scope::Detail, blocks }
 }
 

@@ -32,7 +32,7 @@ pub fn of_run(run: &Run, analysis: &Analysis) -> Document {
     sections.extend(numbered.filter_map(|(number, one)| workload::section(analysis, number, one)));
     sections.extend(published::section(run, analysis));
     sections.extend(treatments(analysis));
-    sections.push(path::section(analysis));
+    sections.push(path::section(run, analysis));
     sections.push(warnings(analysis, words::has_plan_file(run)));
     sections.extend(bed::section(run, analysis));
     sections.extend(price::section(run, analysis));

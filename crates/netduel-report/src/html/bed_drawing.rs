@@ -1,6 +1,7 @@
-//! Drawing of a bed: its VMs side by side, crossed by the subnets, with a NIC where a VM is in a subnet.
+//! Drawing of a bed: its VMs side by side, crossed by the subnets, with a NIC where a VM is in a subnet. Client and server of a plan have the
+//! same drawing with an arm in place of a subnet.
 //!
-//! A drawing is as wide as a phone and grows downwards. The table of its figure contains everything that the drawing shows.
+//! A drawing is as wide as a phone and grows downwards. The table of its figure, or its label, contains everything that the drawing shows.
 use maud::{Markup, html};
 
 use crate::document::chart::{BedDrawing, DrawnBand, DrawnNic, VmRow};
@@ -32,7 +33,7 @@ pub(super) fn drawing(bed: &BedDrawing) -> Markup {
     let height = picture.y + 1.0;
     html! {
         svg.topology viewBox={ "0 0 " (WIDTH) " " (height) } width=(WIDTH) height=(height) role="img"
-            aria-label={ "Networks, VMs and NICs of the bed " (plain(&bed.name)) "; the same stands in its table" } {
+            aria-label=(plain(&bed.label)) {
             rect.node x="1" y="1" width=(WIDTH - 2.0) height=(height - 2.0) rx="3" {}
             @for part in &picture.frames { (part) }
             @for part in &picture.texts { (part) }

@@ -44,10 +44,15 @@ fn subnets(bed: &RunBed) -> Vec<String> {
     all
 }
 
-/// The drawing in the report of a run, a line for each element.
+/// The drawing of a bed in the report of a run.
 fn drawing(run: &Run) -> String {
+    drawing_of(run, "Networks, VMs and NICs of the bed ")
+}
+
+/// The drawing with this label in the report of a run, a line for each element.
+pub fn drawing_of(run: &Run, label: &str) -> String {
     let page = html::page(&document(run));
-    let label = page.find("Networks, VMs and NICs of the bed ").unwrap();
+    let label = page.find(&format!("aria-label=\"{label}")).unwrap();
     let start = page[..label].rfind("<svg").unwrap();
     let end = start + page[start..].find("</svg>").unwrap();
     page[start..end].replace("><", ">\n<") + "</svg>\n"
@@ -77,6 +82,11 @@ fn assert_shows(bed: &RunBed, drawing: &str) {
     let withheld = nics().filter(|nic| !nic.is_attached).count();
     assert_eq!((boxes("cell serves"), boxes("cell withheld")), (serves, withheld), "{drawing}");
     assert_eq!(boxes("cell"), nics().count() - serves - withheld, "{drawing}");
+    assert_within_frame(drawing);
+}
+
+/// Asserts that no box of a drawing leaves it.
+pub fn assert_within_frame(drawing: &str) {
     let frame = drawing.lines().next().unwrap();
     let (width, height) = (number(frame, "width"), number(frame, "height"));
     for element in drawing.lines().filter(|line| line.starts_with("<rect")) {

@@ -264,7 +264,8 @@ fn hosts_are_drawn_with_their_queues_beneath_their_cores() {
     run.header.hosts = hosts::of_a_run();
     let Some(dom) = rendered(&run) else { return };
     assert_eq!(root_attribute(&dom, "data-errors"), "");
-    assert_eq!(dom.matches("<svg class=\"topology\"").count(), 3);
+    // The three hosts, and what is between client and server.
+    assert_eq!(dom.matches("<svg class=\"topology\"").count(), 3 + 1);
     // A line from each queue to its core on two hosts; the guest of the lab has no interrupts to draw.
     let lines: usize = dom
         .split("class=\"wires\"")

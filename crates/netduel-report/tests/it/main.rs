@@ -44,6 +44,7 @@ mod quick;
 mod redaction;
 mod search;
 mod stamps;
+mod topology;
 mod unfinished;
 mod warned;
 mod whole_test;

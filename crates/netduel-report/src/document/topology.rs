@@ -1,0 +1,119 @@
+//! The drawing of what a run compared: client and server of each pair of hosts, and the path of each arm between them.
+//! For hosts in the lab and over ssh.
+use netduel_model::plan::spec::{LabPath, PathKind};
+use netduel_model::plan::{Arm, Host, Launch, Pair, ResolvedPlan, TreatmentAction};
+use netduel_model::workload::Role;
+
+use super::chart::{BedDrawing, Chart, DrawnBand, DrawnNic, DrawnVm, Figure, VmRow};
+use crate::words;
+
+/// The drawing; absent with a host that is started otherwise.
+pub(super) fn figure(plan: &ResolvedPlan) -> Option<Figure> {
+    let is_drawn = |host: &Host| matches!(host.launch, Launch::Lab { .. } | Launch::Ssh(_));
+    if plan.arms.is_empty() || !plan.hosts.values().all(is_drawn) {
+        return None;
+    }
+    let title =
+        if words::is_in_lab(plan) { "lab on one machine, without a physical NIC" } else { "hosts over ssh" };
+    let alternative: Vec<String> = plan.arms.iter().map(sentence).collect();
+    let alternative = alternative.join("; ");
+    Some(Figure {
+        title: "Client, path and server".to_owned(),
+        reading: "Left: client; right: server. Rows: arms, with the interface that must carry their bytes at each \
+                  end. Filled: the path uses virtual functions."
+            .to_owned(),
+        alternative: alternative.clone(),
+        chart: Chart::Bed(BedDrawing {
+            label: format!("Client, path and server of each arm: {alternative}"),
+            title: title.to_owned(),
+            rows: rows(plan),
+        }),
+        data: None,
+        in_text: false,
+    })
+}
+
+/// An arm in words: `accelerated: client a (vf0), virtual functions past the switch, server b (vf0)`.
+fn sentence(arm: &Arm) -> String {
+    let [client, server] = [Role::Client, Role::Server].map(|role| {
+        format!("{} ({})", words::end_and_host(role, arm.pair.host(role).as_str()), interface(arm, role))
+    });
+    format!("{}: {client}, {}, {server}", arm.name, path(arm))
+}
+
+/// The pairs of hosts from top to bottom, each with its arms.
+fn rows(plan: &ResolvedPlan) -> Vec<VmRow> {
+    let mut pairs: Vec<&Pair> = Vec::new();
+    for arm in &plan.arms {
+        if !pairs.contains(&&arm.pair) {
+            pairs.push(&arm.pair);
+        }
+    }
+    let row = |pair: &Pair| VmRow {
+        vms: [Role::Client, Role::Server].map(|role| end(plan, pair, role)).to_vec(),
+        bands: plan.arms.iter().filter(|arm| arm.pair == *pair).map(band).collect(),
+    };
+    pairs.into_iter().map(row).collect()
+}
+
+/// A host in its role, with how it is reached, its size and its addresses.
+fn end(plan: &ResolvedPlan, pair: &Pair, role: Role) -> DrawnVm {
+    let name = pair.host(role);
+    let mut lines = Vec::new();
+    if let Some(host) = plan.hosts.get(name) {
+        lines.push(match &host.launch {
+            Launch::Ssh(ssh) => format!("ssh {}", ssh.host),
+            _ => "guest of the lab".to_owned(),
+        });
+        lines.extend(host.size.clone());
+        lines.extend(host.addresses.iter().map(ToString::to_string));
+    }
+    DrawnVm { name: words::end_and_host(role, name.as_str()), lines }
+}
+
+fn band(arm: &Arm) -> DrawnBand {
+    let nics = [Role::Client, Role::Server].map(|role| {
+        let addresses = if role == Role::Server { arm.server_addresses.as_slice() } else { &[] };
+        vec![DrawnNic {
+            name: interface(arm, role).to_owned(),
+            lines: addresses.iter().map(ToString::to_string).collect(),
+            guest: None,
+            is_accelerated: is_accelerated(arm),
+            is_attached: true,
+        }]
+    });
+    DrawnBand { title: format!("{}: {}", arm.name, path(arm)), nics: nics.to_vec() }
+}
+
+/// The interface of an arm at an end, as the plan expects it.
+fn interface(arm: &Arm, role: Role) -> &str {
+    arm.expected(role).unwrap_or("any interface")
+}
+
+fn lab_path(arm: &Arm) -> Option<LabPath> {
+    arm.treatments.iter().find_map(|treatment| match treatment.action {
+        TreatmentAction::Path { path } => Some(path),
+        _ => None,
+    })
+}
+
+fn is_accelerated(arm: &Arm) -> bool {
+    lab_path(arm) == Some(LabPath::Accelerated) || arm.expect_path == Some(PathKind::Vf)
+}
+
+/// What is between client and server, and what the arm changes there.
+fn path(arm: &Arm) -> String {
+    let of_lab = lab_path(arm).map(|path| match path {
+        LabPath::Synthetic => "through the software switch",
+        LabPath::Accelerated => "virtual functions past the switch",
+        LabPath::Direct => "one veth pair between the guests",
+    });
+    let expected = arm.expect_path.map(|path| match path {
+        PathKind::Vf => "by the virtual function",
+        PathKind::Synthetic => "by the synthetic NIC",
+    });
+    let is_change = |action: &TreatmentAction| !matches!(action, TreatmentAction::Path { .. });
+    let changes = arm.treatments.iter().filter(|one| is_change(&one.action)).map(words::treatment);
+    let parts: Vec<String> = of_lab.or(expected).map(str::to_owned).into_iter().chain(changes).collect();
+    if parts.is_empty() { "no changes".to_owned() } else { parts.join(", ") }
+}

@@ -1,0 +1,97 @@
+//! The drawing of client, path and server in the report of a run in the lab and over ssh.
+use netduel_model::plan;
+use netduel_model::run::Run;
+use netduel_report::{document, html};
+
+use crate::bed;
+use crate::bed_drawings::{assert_within_frame, drawing_of};
+use crate::builder::{Recipe, build};
+
+const LABEL: &str = "Client, path and server of each arm: ";
+
+const OVER_SSH: &str = r#"name = "ssh"
+question = "Which address is better?"
+[hosts.near]
+launch = "ssh"
+host = "near.example.org"
+sudo = true
+addresses = ["192.0.2.1"]
+[hosts.far]
+launch = "ssh"
+host = "far.example.org"
+addresses = ["192.0.2.2"]
+size = "Standard_DS4_v2"
+[[arms]]
+name = "plain"
+client = "near"
+server = "far"
+[[arms]]
+name = "other-nic"
+client = "near"
+server = "far"
+server_addresses = ["198.51.100.2"]
+treatments = [{ offload = "tso", value = "off", interface = "eth0", on = "client" }]
+expect_interface = { client = "eth0" }
+[[workloads]]
+name = "bulk"
+type = "tcp-stream"
+"#;
+
+/// A run of this plan without trials.
+fn run_of(text: &str) -> Run {
+    let mut run = build(&Recipe::default());
+    run.header.plan = plan::parse(text, "p").unwrap();
+    run.trials.clear();
+    run
+}
+
+fn assert_texts(drawing: &str, texts: &[&str]) {
+    for text in texts {
+        assert!(drawing.contains(&format!(">{text}</text>")), "{text} is not drawn:\n{drawing}");
+    }
+    assert_within_frame(drawing);
+}
+
+#[test]
+fn run_in_the_lab_has_its_guests_and_the_path_of_each_arm() {
+    let drawing = drawing_of(&build(&Recipe::default()), LABEL);
+    assert_texts(&drawing, &[
+        "client a",
+        "server b",
+        "guest of the lab",
+        "synthetic: through the software switch",
+        "syn0",
+        "accelerated: virtual functions past the switch",
+        "vf0",
+    ]);
+    let boxes = |class: &str| drawing.matches(&format!("<rect class=\"{class}\"")).count();
+    assert_eq!((boxes("cell"), boxes("cell serves"), boxes("band"), boxes("nic")), (2, 2, 2, 2), "{drawing}");
+    let words = "accelerated: client a (vf0), virtual functions past the switch, server b (vf0)";
+    assert!(drawing.contains(words), "{drawing}");
+}
+
+#[test]
+fn run_over_ssh_has_its_hosts_and_the_addresses_and_changes_of_each_arm() {
+    let drawing = drawing_of(&run_of(OVER_SSH), LABEL);
+    assert_texts(&drawing, &[
+        "client near",
+        "ssh near.example.org",
+        "192.0.2.1",
+        "server far",
+        "ssh far.example.org",
+        "Standard_DS4_v2",
+        "plain: no changes",
+        "other-nic: tso of eth0 off (client)",
+        "eth0",
+        "any interface",
+        "198.51.100.2",
+    ]);
+}
+
+#[test]
+fn run_on_a_bed_or_with_a_process_of_this_machine_has_no_such_drawing() {
+    let local = OVER_SSH.replace("\"ssh\"\nhost = \"near.example.org\"", "\"local\"");
+    for run in [bed::run(), run_of(&local)] {
+        assert!(!html::page(&document(&run)).contains(LABEL), "{:?}", run.header.plan.hosts);
+    }
+}
