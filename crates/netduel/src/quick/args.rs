@@ -17,10 +17,16 @@ use netduel_sys::local_bind::LocalBind;
 use super::values::{bytes, cores, per_second, rate, test_time, time};
 use crate::cli::keyword::{keywords, word};
 use crate::cli::range::{count, count_of, help, whole};
-use crate::cli::shared::{JsonArgs, QuietArgs, RedactArgs, StoreArgs, TagArgs};
+use crate::cli::shared::{JsonArgs, LiveArgs, QuietArgs, RedactArgs, StoreArgs, TagArgs};
+
+/// Help of the live view: a quick test prints its lines after it.
+const LIVE_HELP: &str = "Show the test on the whole terminal while it runs; its lines and its result are printed \
+                         at the end [default: on a terminal of at least 100 columns and 30 lines]";
 
 /// Options of every quick test.
 #[derive(Debug, Clone, Args)]
+#[command(mut_arg("live", |option| option.help(LIVE_HELP)))]
+#[command(mut_arg("live", |option| option.conflicts_with_all(["json", "json_stream", "quiet"])))]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct CommonArgs {
     /// The other host: the pairing string that `netduel serve` printed there, or, once paired, HOST or HOST:PORT; `-` reads the string
@@ -70,9 +76,8 @@ pub struct CommonArgs {
     pub json_stream: bool,
     #[command(flatten)]
     pub quiet: QuietArgs,
-    /// Show the test on the whole terminal while it runs; its lines and its result are printed at the end.
-    #[arg(long, conflicts_with_all = ["json", "json_stream", "quiet"])]
-    pub live: bool,
+    #[command(flatten)]
+    pub live: LiveArgs,
     #[command(flatten)]
     pub redact: RedactArgs,
     /// Store the test as a run, for `netduel report`.
@@ -381,6 +386,10 @@ mod tests {
             "rr far -4 -6",
             "rr far --json --json-stream",
             "rr far -q --json-stream",
+            "rr far --live --json",
+            "rr far --live --json-stream",
+            "rr far --live -q",
+            "rr far --live --no-live",
         ] {
             assert!(refusal::<Rr>(words).contains("cannot be used with"), "{words}");
         }

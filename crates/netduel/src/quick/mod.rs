@@ -206,7 +206,8 @@ fn execute(
     }
     let progress = if common.interval == Nanos(0) { Nanos(1_000_000_000) } else { common.interval };
     let mut policy = QuickPolicy { plan, progress, failure: None };
-    let live = if common.live { Live::open_for_test(plan) } else { None };
+    let has_lines = Format::of(common) == Format::Text && !common.quiet.quiet;
+    let live = Live::open_for_test(common.live, has_lines, plan);
     let mut kept = Vec::new();
     let (result, closed) = system.run(&mut policy, |event| match &live {
         Some(live) => {

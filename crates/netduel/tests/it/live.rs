@@ -110,15 +110,25 @@ fn keys_show_help_and_details_and_a_new_size_is_filled() {
     tmux.wait_for("the end", |screen| screen.contains("ended with 130"));
 }
 
+/// Whether the command has ended: the shell has printed its exit code, not only the command that was typed.
+fn has_ended(screen: &str) -> bool {
+    screen.split("ended with ").skip(1).any(|code| code.starts_with(|first: char| first.is_ascii_digit()))
+}
+
+/// Waits for the end of a command that prints lines: no screen on the way has the view.
+fn assert_has_lines(tmux: &Tmux<'_>) -> String {
+    tmux.wait_for("the end", |screen| {
+        assert!(!screen.contains("q stop"), "{screen}");
+        has_ended(screen)
+    })
+}
+
 #[test]
 fn small_terminal_and_no_live_have_lines() {
     let bench = Bench::new();
     for (size, options) in [((99, 30), ""), ((120, 40), "--no-live")] {
         let Some(tmux) = started(&bench, size, 1, options) else { return };
-        tmux.wait_for("the end", |screen| {
-            assert!(!screen.contains("q stop"), "{screen}");
-            screen.contains("ended with")
-        });
+        assert_has_lines(&tmux);
     }
 }
 
@@ -146,22 +156,43 @@ fn killed_agents_leave_the_view_as_it_is() {
     tmux.wait_for("the loss", |screen| {
         screen.contains("warning: ") || screen.contains("failed") || ready(screen) > before
     });
-    assert!(tmux.is_alternate() || until(|| tmux.screen().contains("ended with")));
+    assert!(tmux.is_alternate() || until(|| has_ended(&tmux.screen())));
     tmux.press("q");
-    tmux.wait_for("the end", |screen| screen.contains("ended with"));
+    tmux.wait_for("the end", has_ended);
     assert_restored(&tmux);
+}
+
+/// Starts a quick test of some seconds.
+fn quick_test<'s>(server: &'s Server, size: (u16, u16), options: &str) -> Option<Tmux<'s>> {
+    let tmux = Tmux::start(&server.bench, size, SHELL)?;
+    tmux.send(&format!("netduel tcp {} -t 3 -b 20M {options}; echo ended with $?", server.string));
+    tmux.press("Enter");
+    Some(tmux)
 }
 
 #[test]
 fn quick_test_is_shown_and_its_lines_are_printed_at_the_end() {
     let server = Server::start(&[]);
-    let Some(tmux) = Tmux::start(&server.bench, (100, 30), SHELL) else { return };
-    tmux.send(&format!("netduel tcp {} -t 3 -b 20M --live; echo ended with $?", server.string));
-    tmux.press("Enter");
-    tmux.wait_for("the view", |screen| screen.contains("q stop") && screen.contains("bit/s"));
-    assert!(tmux.is_alternate());
-    let screen = tmux.wait_for("the end", |screen| screen.contains("ended with 0"));
-    assert!(!tmux.is_alternate() && screen.contains("bottleneck"), "{screen}");
-    drop(tmux);
+    for (size, options) in [((80, 24), "--live"), ((100, 30), "")] {
+        let Some(tmux) = quick_test(&server, size, options) else { return };
+        tmux.wait_for("the view", |screen| screen.contains("q stop") && screen.contains("bit/s"));
+        assert!(tmux.is_alternate());
+        let screen = tmux.wait_for("the end", |screen| screen.contains("ended with 0"));
+        assert!(!tmux.is_alternate() && screen.contains("bottleneck"), "{screen}");
+    }
+    server.end();
+}
+
+#[test]
+fn quick_test_for_a_reader_of_lines_has_no_view() {
+    let server = Server::start(&[]);
+    // A size each: the server of a terminal is named after its size, and the former one may not have ended.
+    for (size, options) in
+        [((99, 30), ""), ((120, 40), "--no-live"), ((121, 40), "| cat"), ((122, 40), "--quiet")]
+    {
+        let Some(tmux) = quick_test(&server, size, options) else { return };
+        let screen = assert_has_lines(&tmux);
+        assert!(screen.contains("bottleneck"), "{size:?} {options}: {screen}");
+    }
     server.end();
 }

@@ -95,9 +95,27 @@ fn locked(inbox: &Mutex<Inbox>) -> MutexGuard<'_, Inbox> {
 }
 
 impl Live {
-    /// The view, when the options ask for it or the terminal is large, and it is a terminal that netduel may use.
+    /// The view of a run.
     pub fn open(args: LiveArgs, quiet: bool, plan: &ResolvedPlan, earlier: &[Trial]) -> Option<Self> {
-        if args.no_live || (quiet && !args.live) {
+        Self::open_if_wanted(args, !quiet, || State::new(plan, earlier.to_vec()))
+    }
+
+    /// The view of a quick test, which prints its warnings when the view has ended. It is the default for a test that prints lines for
+    /// people, and only where standard output is a terminal too: scripts read these lines.
+    pub fn open_for_test(args: LiveArgs, has_lines: bool, plan: &ResolvedPlan) -> Option<Self> {
+        let is_default = has_lines && std::io::IsTerminal::is_terminal(&std::io::stdout());
+        Self::open_if_wanted(args, is_default, || {
+            let mut state = State::new(plan, Vec::new());
+            state.has_warnings = true;
+            state
+        })
+    }
+
+    /// The view when the options ask for it, or when it is the default and the terminal is large. Standard error has to be a terminal that
+    /// netduel may use.
+    fn open_if_wanted(args: LiveArgs, is_default: bool, state: impl FnOnce() -> State) -> Option<Self> {
+        let is_wanted = args.live || is_default;
+        if args.no_live || !is_wanted {
             return None;
         }
         let stderr = std::io::stderr();
@@ -114,7 +132,7 @@ impl Live {
         if !args.live && (width < LARGE.0 || height < LARGE.1) {
             return None;
         }
-        match Self::start(State::new(plan, earlier.to_vec())) {
+        match Self::start(state()) {
             Ok(live) => Some(live),
             Err(error) => {
                 if args.live {
@@ -123,21 +141,6 @@ impl Live {
                 None
             }
         }
-    }
-
-    /// The view of a quick test, which prints its warnings when the view has ended.
-    pub fn open_for_test(plan: &ResolvedPlan) -> Option<Self> {
-        let stderr = std::io::stderr();
-        if !std::io::IsTerminal::is_terminal(&stderr) || !console::has_control_sequences() {
-            console::tell("warning: --live needs a terminal as standard error");
-            return None;
-        }
-        let mut state = State::new(plan, Vec::new());
-        state.has_warnings = true;
-        let started = Self::start(state);
-        started
-            .inspect_err(|error| console::tell(&format!("warning: failed to show the live view: {error}")))
-            .ok()
     }
 
     fn start(state: State) -> std::io::Result<Self> {
