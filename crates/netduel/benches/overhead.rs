@@ -1,6 +1,15 @@
 //! Cost of control and observation in a trial, as a share of one core: CPU time of the coordinator and both agents with almost no
 //! traffic, per second of trial. Subtracting a run with few trials from one with many removes the start-up.
-use std::process::{Command, Stdio};
+//! And the cost of the live view: CPU time of its thread on a large terminal. It draws from the coordinator's events,
+//! so that the traffic does not matter.
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+use netduel_sys::clock::monotonic_ns;
+use netduel_sys::pty::Pty;
+use rustix::termios::{Winsize, tcsetwinsize};
 
 /// Length of one trial's traffic, seconds.
 const TRIAL_S: f64 = 1.0;
@@ -8,6 +17,11 @@ const TRIAL_S: f64 = 1.0;
 const BLOCKS: (u32, u32) = (2, 12);
 /// Pairs of a short and a long run.
 const PAIRS: usize = 5;
+/// Terminal of the live view: the largest one that its tests have.
+const TERMINAL: Winsize = Winsize { ws_row: 60, ws_col: 200, ws_xpixel: 0, ws_ypixel: 0 };
+/// Share of one core that the thread of the live view may use. Trials of one second have more blocks, trials and
+/// comparisons per second than real ones.
+const VIEW_MAX: f64 = 0.01;
 
 fn main() {
     let mut shares: Vec<f64> = (0..PAIRS)
@@ -26,12 +40,14 @@ fn main() {
         percent(shares[PAIRS - 1]),
     );
     println!("figure control-and-observers-share-of-core {:.3} %", percent(shares[PAIRS / 2]));
+    let view = share_of_live_view();
+    println!("figure live-view-cpu-share {:.3} %", percent(view));
+    assert!(view <= VIEW_MAX, "the live view uses more than {} % of one core", percent(VIEW_MAX));
 }
 
-/// Runs a plan of `blocks` blocks on this machine and returns the CPU seconds of all its processes.
-fn cpu_seconds_of_run(blocks: u32) -> f64 {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let plan = folder.path().join("plan.toml");
+/// Writes the plan of an idle run of `blocks` blocks.
+fn plan_in(folder: &Path, blocks: u32) -> PathBuf {
+    let plan = folder.join("plan.toml");
     let text = format!(
         "name = \"overhead\"\nquestion = \"What does an idle trial cost?\"\n\
          [hosts.a]\nlaunch = \"local\"\naddresses = [\"127.0.0.1\"]\n[hosts.b]\nlaunch = \"local\"\naddresses = [\"127.0.0.1\"]\n\
@@ -40,6 +56,18 @@ fn cpu_seconds_of_run(blocks: u32) -> f64 {
          [design]\naa = true\nblocks_min = {blocks}\nblocks_max = {blocks}\n"
     );
     std::fs::write(&plan, text).expect("the plan can be written");
+    plan
+}
+
+/// Exit code 6: an idle trial has no verdict, which is irrelevant here.
+fn assert_ended(status: ExitStatus) {
+    assert!(matches!(status.code(), Some(0 | 6)), "the run failed: {status}");
+}
+
+/// Runs a plan of `blocks` blocks on this machine and returns the CPU seconds of all its processes.
+fn cpu_seconds_of_run(blocks: u32) -> f64 {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let plan = plan_in(folder.path(), blocks);
     let before = children_cpu_seconds();
     let status = Command::new(env!("CARGO_BIN_EXE_netduel"))
         .arg("run")
@@ -50,17 +78,79 @@ fn cpu_seconds_of_run(blocks: u32) -> f64 {
         .stderr(Stdio::null())
         .status()
         .expect("the program can be started");
-    // Exit code 6: an idle trial has no verdict, which is irrelevant here.
-    assert!(matches!(status.code(), Some(0 | 6)), "the run failed: {status}");
+    assert_ended(status);
     children_cpu_seconds() - before
 }
 
-/// CPU time of all children that have ended, and of theirs (`/proc/self/stat`, fields 16 and 17, in clock ticks).
+/// The CPU time of a thread at a time, both in seconds.
+#[derive(Clone, Copy)]
+struct Look {
+    at_s: f64,
+    cpu_s: f64,
+}
+
+/// Runs the long plan with the live view and returns the CPU time of its thread from its first frame to its last
+/// one, as a share of the time between them.
+fn share_of_live_view() -> f64 {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let Pty { user, program } = Pty::open().expect("a pseudo-terminal is available");
+    tcsetwinsize(&program, TERMINAL).expect("a terminal has a size");
+    // The view needs a controlling terminal. `setsid` takes its standard input for that, and becomes the program.
+    let mut command = Command::new("setsid");
+    command
+        .args(["--ctty", env!("CARGO_BIN_EXE_netduel"), "run"])
+        .arg(plan_in(folder.path(), BLOCKS.1))
+        .arg("--store")
+        .arg(folder.path())
+        .env_remove("NO_COLOR")
+        .envs([("TERM", "xterm-256color"), ("LC_ALL", "C.UTF-8")])
+        .stdin(program.try_clone().expect("a descriptor is available"))
+        .stdout(Stdio::null())
+        .stderr(program);
+    let mut child = command.spawn().expect("failed to start `setsid`: install util-linux");
+    // It holds copies of the program's end, which would keep reading from ending.
+    drop(command);
+    let (mut user, mut part) = (File::from(user), [0; 4096]);
+    let mut shown: Vec<u8> = Vec::new();
+    let mut looks: Option<[Look; 2]> = None;
+    // EIO: no process has the program's end open any more.
+    while let Ok(length @ 1..) = user.read(&mut part) {
+        shown.extend(&part[..length]);
+        if let Some(cpu_s) = cpu_seconds_of_thread(child.id(), "live view") {
+            let look = Look { at_s: monotonic_ns() as f64 / 1e9, cpu_s };
+            looks = Some([looks.map_or(look, |[first, _]| first), look]);
+        }
+    }
+    assert_ended(child.wait().expect("the run can be waited for"));
+    assert!(String::from_utf8_lossy(&shown).contains("q stop"), "the live view was not shown");
+    let [first, last] = looks.expect("the live view has a thread");
+    let elapsed_s = last.at_s - first.at_s;
+    assert!(elapsed_s > TRIAL_S, "the live view ended before the run");
+    (last.cpu_s - first.cpu_s) / elapsed_s
+}
+
+/// CPU time of all children that have ended, and of theirs.
 fn children_cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").expect("/proc is mounted");
+    cpu_seconds(&stat, [16, 17])
+}
+
+/// CPU time of the thread with this name; absent when the process has none.
+fn cpu_seconds_of_thread(process: u32, name: &str) -> Option<f64> {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).ok()?;
+    let is_named = |folder: &PathBuf| {
+        std::fs::read_to_string(folder.join("comm")).is_ok_and(|comm| comm.trim_end() == name)
+    };
+    let thread = threads.flatten().map(|thread| thread.path()).find(is_named)?;
+    let stat = std::fs::read_to_string(thread.join("stat")).ok()?;
+    Some(cpu_seconds(&stat, [14, 15]))
+}
+
+/// The sum of two times of a line of `/proc/PID/stat`, which are in clock ticks (proc_pid_stat(5)).
+fn cpu_seconds(stat: &str, fields: [usize; 2]) -> f64 {
     let after_name = stat.rsplit(')').next().unwrap_or_default();
     let field = |number: usize| -> f64 {
         after_name.split_whitespace().nth(number - 3).and_then(|text| text.parse().ok()).unwrap_or(0.0)
     };
-    (field(16) + field(17)) / rustix::param::clock_ticks_per_second() as f64
+    fields.into_iter().map(field).sum::<f64>() / rustix::param::clock_ticks_per_second() as f64
 }

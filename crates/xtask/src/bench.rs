@@ -56,7 +56,7 @@ const BENCHES: [Bench; 10] = [
     },
     Bench {
         name: "overhead",
-        what: "CPU that the control channel and the observers cost a trial",
+        what: "CPU that the control channel and the observers cost a trial, and that of the live view",
         package: "netduel",
         form: Form::Target,
     },
