@@ -12,7 +12,7 @@ const VERDICTS: [&str; 5] =
     ["better: ", "worse: ", "no difference beyond ", "inconclusive: ", "not comparable: "];
 
 /// Starts a run of two paths; `blocks` of them, so that it lasts until it is stopped or ends soon.
-fn started<'b>(bench: &'b Bench, size: (u16, u16), blocks: u32, options: &str) -> Option<Tmux<'b>> {
+pub fn started<'b>(bench: &'b Bench, size: (u16, u16), blocks: u32, options: &str) -> Option<Tmux<'b>> {
     let workloads = format!("{PACED}{LATENCY}");
     bench.plan(&short_plan(TWO_PATHS, &workloads, &format!("blocks_min = {blocks}\nblocks_max = {blocks}")));
     let tmux = Tmux::start(bench, size, SHELL)?;
@@ -22,7 +22,7 @@ fn started<'b>(bench: &'b Bench, size: (u16, u16), blocks: u32, options: &str) -
 }
 
 /// The modes of the terminal, as stty prints them: echo and line editing as before.
-fn assert_restored(tmux: &Tmux<'_>) {
+pub fn assert_restored(tmux: &Tmux<'_>) {
     assert!(!tmux.is_alternate());
     tmux.send("clear; stty -a");
     tmux.press("Enter");

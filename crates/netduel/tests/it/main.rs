@@ -45,6 +45,7 @@ mod search;
 mod secrets;
 mod serve;
 mod ssh;
+mod starved;
 mod strangers;
 mod support;
 mod terminal;
