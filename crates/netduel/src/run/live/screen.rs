@@ -1,6 +1,8 @@
 //! The screen of the live view: the state of a run laid out for a terminal of any size. Pure.
 use std::fmt::Write as _;
 
+use netduel_model::metric::Metric;
+use netduel_model::workload::Workload;
 use netduel_report::words::{self, Tone};
 
 use super::canvas::{Glyphs, Line, Style, Theme, interval, shares, sparkline};
@@ -12,6 +14,8 @@ use crate::run::lines::{Standing, run_line};
 const TWO_COLUMNS_FROM: usize = 120;
 /// Smallest screen: a smaller one shows the top left part of it.
 pub const SIZE_MIN: (usize, usize) = (80, 24);
+/// From this height on the screen has room for the details, and always shows them.
+const DETAILS_FROM: usize = 50;
 /// Lines above the sections.
 const HEAD: usize = 4;
 /// Longest name of a workload, an arm or a host that is not cut.
@@ -24,7 +28,7 @@ const NANOS: f64 = 1e9;
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a key or a state of its own")]
 pub struct View {
-    /// Whether verdicts in words and complete messages are shown.
+    /// Whether all metrics by arm, verdicts in words and complete messages are shown.
     pub details: bool,
     /// Whether the help covers the sections.
     pub help: bool,
@@ -48,6 +52,7 @@ struct Section {
 
 /// The screen, exactly `height` lines of `width` columns.
 pub fn screen(state: &State, view: &View, (width, height): (usize, usize), now_ns: u64) -> Vec<Line> {
+    let view = &View { details: view.details || height >= DETAILS_FROM, ..*view };
     let inner = width.max(SIZE_MIN.0);
     let room = height.max(SIZE_MIN.1) - HEAD - 1;
     let mut lines = head(state, view, inner, now_ns);
@@ -133,7 +138,7 @@ fn help(room: usize) -> Vec<Line> {
     let text = [
         "  q        stop the run as the first Ctrl-C does: finished trials are kept, `netduel run --resume last` continues",
         "  p        pause after this trial, at most 10 minutes; p again resumes",
-        "  d        details: verdicts in words, whole messages",
+        "  d        details: all metrics by arm, verdicts in words, whole messages; always from 50 lines on",
         "  t        theme: dark, light, without colours",
         "  ?        this help",
         "  Ctrl-C   stop the run; the second one ends the program at once",
@@ -211,8 +216,28 @@ fn cut(name: &str) -> String {
     crate::run::lines::fit(name, NAME_MAX)
 }
 
+/// The rows of the arms: the first metric of each workload, and among the details also the other metrics.
+fn metrics(state: &State, has_all: bool) -> Vec<(&Workload, Metric)> {
+    // Every arm has every workload.
+    let names = state.plan.workloads.iter();
+    let workloads: Vec<&Workload> =
+        names.filter_map(|name| state.plan.arms.first()?.workload(name)).collect();
+    let first = workloads.iter().filter_map(|workload| Some((*workload, *workload.metrics.first()?)));
+    let others = workloads
+        .iter()
+        .flat_map(|workload| workload.metrics.iter().skip(1).map(move |metric| (*workload, *metric)));
+    first.chain(others.filter(|_| has_all)).collect()
+}
+
 fn arms(state: &State, view: &View, width: usize) -> Section {
-    let label = name_width(state.plan.workloads.iter().map(netduel_model::ids::WorkloadName::as_str));
+    let rows = metrics(state, view.details);
+    let name = |(workload, metric): &(&Workload, Metric)| {
+        let title = metric.title_in(workload.traffic.facts().unit).to_lowercase();
+        let name = cut(workload.name.as_str());
+        if view.details { format!("{name} {title}") } else { name }
+    };
+    let names: Vec<String> = rows.iter().map(name).collect();
+    let label = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).min(width / 3);
     let count = state.plan.arms.len().max(1);
     let each = width.saturating_sub(label + 4) / count;
     let mut heading = Line::of(Style::Plain, " ".repeat(label + 4));
@@ -224,11 +249,12 @@ fn arms(state: &State, view: &View, width: usize) -> Section {
             heading.with(style, crate::run::lines::fit(arm.name.as_str(), each.saturating_sub(1))).to(end);
     }
     let mut lines = vec![heading];
-    for workload in &state.plan.workloads {
-        let mut line = Line::of(Style::Plain, format!("  {:<label$}  ", cut(workload.as_str())));
+    for ((workload, metric), name) in rows.iter().zip(&names) {
+        let name = crate::run::lines::fit(name, label);
+        let mut line = Line::of(Style::Plain, format!("  {name:<label$}  "));
         for arm in &state.plan.arms {
             let end = line.width() + each;
-            if let Some(known) = state.values.get(&(workload.clone(), arm.name.clone())) {
+            if let Some(known) = state.values.get(&(workload.name.clone(), arm.name.clone(), *metric)) {
                 let values: Vec<f64> = known.values.iter().map(|(_, value)| *value).collect();
                 let room = each.saturating_sub(known.median.chars().count() + 2);
                 line = line
@@ -248,8 +274,10 @@ fn comparisons(state: &State, view: &View, width: usize) -> Section {
         let arm = if has_many { format!(" {}", cut(row.arm.as_str())) } else { String::new() };
         format!("{} {}{arm}", cut(row.workload.as_str()), row.metric.to_lowercase())
     };
-    // A comparison without a pair has nothing to show but its verdict.
-    let rows: Vec<&Row> = state.rows.iter().filter(|row| view.details || !row.interval.is_empty()).collect();
+    // A comparison without a pair has nothing to show but its verdict, and is the first one to be cut.
+    let (estimated, others): (Vec<&Row>, Vec<&Row>) =
+        state.rows.iter().partition(|row| !row.interval.is_empty());
+    let rows: Vec<&Row> = estimated.into_iter().chain(others.into_iter().filter(|_| view.details)).collect();
     let names: Vec<String> = rows.iter().map(|row| name(row)).collect();
     let label = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).min(width * 2 / 5);
     let interval_width =

@@ -11,7 +11,7 @@ use netduel_model::run::RunEnd;
 use netduel_model::sample::LiveFigures;
 use netduel_model::trial::{Slot, Trial, Validity};
 use netduel_model::warning::Warning;
-use netduel_model::workload::{Role, WorkUnit};
+use netduel_model::workload::Role;
 use netduel_report::analysis::{self, Analysis};
 use netduel_report::document::verdicts::Sides;
 use netduel_report::words;
@@ -63,7 +63,7 @@ pub struct Current {
     of_ends: [LiveFigures; 2],
 }
 
-/// The values of an arm in the headline metric of a workload.
+/// The values of an arm in a metric of a workload.
 #[derive(Debug, Clone, Default)]
 pub struct Values {
     /// By block, in the metric's unit.
@@ -118,8 +118,8 @@ pub struct State {
     pub marks: BTreeMap<(u32, WorkloadName, ArmName), Mark>,
     /// The trial in flight; absent between trials.
     pub current: Option<Current>,
-    /// Values in headline metrics.
-    pub values: BTreeMap<(WorkloadName, ArmName), Values>,
+    /// Values in the metrics of the plan.
+    pub values: BTreeMap<(WorkloadName, ArmName, Metric), Values>,
     /// The comparisons as of the last block.
     pub rows: Vec<Row>,
     /// Busy share of each core in the last trial, by host.
@@ -291,35 +291,27 @@ impl State {
         self.count(trial);
         self.read_cpu(trial);
         if mark == Mark::Valid {
-            self.keep_value(trial);
+            self.keep_values(trial);
         }
         self.trials.push(trial.clone());
     }
 
-    fn keep_value(&mut self, trial: &Trial) {
+    fn keep_values(&mut self, trial: &Trial) {
         let slot = &trial.slot;
-        let Some(metric) = self.headline(&slot.workload, &slot.arm) else { return };
-        let Some((value, _)) = trial_value(&self.plan, trial, metric) else { return };
-        let unit = self.unit(&slot.workload, &slot.arm);
-        let known = self.values.entry((slot.workload.clone(), slot.arm.clone())).or_default();
-        // The later attempt of a block counts.
-        known.values.retain(|(block, _)| *block != slot.block);
-        known.values.push((slot.block, value));
-        let numbers: Vec<f64> = known.values.iter().map(|(_, value)| *value).collect();
-        if let Some(median) = netduel_stats::summary::median(&numbers) {
-            known.median = words::metric_value_or_bound(metric, unit, median, None);
+        let workload = self.plan.arm(&slot.arm).and_then(|arm| arm.workload(&slot.workload));
+        let Some(workload) = workload else { return };
+        let unit = workload.traffic.facts().unit;
+        for metric in workload.metrics.iter().copied() {
+            let Some((value, _)) = trial_value(&self.plan, trial, metric) else { continue };
+            let known = self.values.entry((slot.workload.clone(), slot.arm.clone(), metric)).or_default();
+            // The later attempt of a block counts.
+            known.values.retain(|(block, _)| *block != slot.block);
+            known.values.push((slot.block, value));
+            let numbers: Vec<f64> = known.values.iter().map(|(_, value)| *value).collect();
+            if let Some(median) = netduel_stats::summary::median(&numbers) {
+                known.median = words::metric_value_or_bound(metric, unit, median, None);
+            }
         }
-    }
-
-    /// The first metric of a workload.
-    pub fn headline(&self, workload: &WorkloadName, arm: &ArmName) -> Option<Metric> {
-        self.plan.arm(arm)?.workload(workload)?.metrics.first().copied()
-    }
-
-    /// The unit of work of a workload.
-    pub fn unit(&self, workload: &WorkloadName, arm: &ArmName) -> WorkUnit {
-        let settings = self.plan.arm(arm).and_then(|arm| arm.workload(workload));
-        settings.map_or(WorkUnit::Byte, |settings| settings.traffic.facts().unit)
     }
 
     fn count(&mut self, trial: &Trial) {

@@ -138,6 +138,22 @@ fn details_and_ascii_are_shown() {
 }
 
 #[test]
+fn screen_of_fifty_lines_has_all_metrics_and_verdicts_in_words() {
+    let state = calm([10, 12], &["as-usual", "changed"], 10);
+    let shown = |height| text(&screen(&state, &view(), (240, height), S));
+    let (low, tall) = (shown(49), shown(50));
+    assert_eq!(state.rows.len(), 2, "{:?}", state.rows);
+    for row in &state.rows {
+        let name = format!("udp {}", row.metric.to_lowercase());
+        // Once among the comparisons, and once among the arms. Without details these have the workload's name alone.
+        assert_eq!((low.matches(&name).count(), tall.matches(&name).count()), (1, 2), "{name}:\n{tall}");
+        assert!(!low.contains(&row.verdict) && tall.contains(&row.verdict), "{}:\n{tall}", row.verdict);
+    }
+    let details = text(&screen(&state, &View { details: true, ..view() }, (240, 49), S));
+    assert_eq!(details.lines().nth(6), tall.lines().nth(6), "the key has the same effect");
+}
+
+#[test]
 fn every_size_is_filled_exactly() {
     let runs = ["2-real-treatments", "2-real-failover", "2-real-packets", "2-every"].map(recorded);
     for run in &runs {
