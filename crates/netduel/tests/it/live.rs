@@ -13,10 +13,21 @@ const VERDICTS: [&str; 5] =
 
 /// Starts a run of two paths; `blocks` of them, so that it lasts until it is stopped or ends soon.
 pub fn started<'b>(bench: &'b Bench, size: (u16, u16), blocks: u32, options: &str) -> Option<Tmux<'b>> {
+    started_with("", bench, size, blocks, options)
+}
+
+/// As [`started`], with a variable in the environment of the run alone.
+fn started_with<'b>(
+    variable: &str,
+    bench: &'b Bench,
+    size: (u16, u16),
+    blocks: u32,
+    options: &str,
+) -> Option<Tmux<'b>> {
     let workloads = format!("{PACED}{LATENCY}");
     bench.plan(&short_plan(TWO_PATHS, &workloads, &format!("blocks_min = {blocks}\nblocks_max = {blocks}")));
     let tmux = Tmux::start(bench, size, SHELL)?;
-    tmux.send(&format!("netduel run plan.toml {options}; echo ended with $?"));
+    tmux.send(&format!("{variable} netduel run plan.toml {options}; echo ended with $?"));
     tmux.press("Enter");
     Some(tmux)
 }
@@ -109,6 +120,30 @@ fn keys_show_help_and_details_and_a_new_size_is_filled() {
     tmux.wait_for("two columns", |screen| screen.lines().filter(|line| line.contains('│')).count() > 30);
     tmux.press("q");
     tmux.wait_for("the end", |screen| screen.contains("ended with 130"));
+}
+
+#[test]
+fn key_t_selects_the_theme_and_no_color_starts_without_colours() {
+    let (dark, bright, none) = ((true, false), (false, true), (false, false));
+    // By the variable: the colours at the start, and those after each press of the key. An empty variable does not count
+    // (no-color.org).
+    for (variable, themes) in [
+        ("", [bright, dark, none, bright]),
+        ("NO_COLOR=", [bright, dark, none, bright]),
+        ("NO_COLOR=1", [none, bright, dark, none]),
+    ] {
+        let bench = Bench::new();
+        let Some(tmux) = started_with(variable, &bench, (100, 30), 500, "") else { return };
+        let [first, others @ ..] = themes;
+        // A valid trial has a colour, so that a screen without one means something.
+        tmux.wait_for_colours(&format!("{variable:?}"), "1 valid", first);
+        for theme in others {
+            tmux.press("t");
+            tmux.wait_for_colours(&format!("{variable:?} and the theme {theme:?}"), "q stop", theme);
+        }
+        tmux.press("q");
+        tmux.wait_for("the end", |screen| screen.contains("ended with 130"));
+    }
 }
 
 /// Whether the command has ended: the shell has printed its exit code, not only the command that was typed.

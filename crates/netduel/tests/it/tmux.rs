@@ -1,4 +1,5 @@
 //! A real terminal for tests: a server of tmux with one window, its keys and its screen.
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::Command;
 
@@ -66,6 +67,25 @@ impl<'b> Tmux<'b> {
         self.call(&["capture-pane", "-p"])
     }
 
+    /// The screen with control sequences for the styles and colours of its characters.
+    fn styled_screen(&self) -> String {
+        self.call(&["capture-pane", "-e", "-p"])
+    }
+
+    /// Waits until the screen has this text, which is of one style, and colours of these kinds and no others: dark ones
+    /// (SGR 30 to 38 of ECMA-48), and bright ones (SGR 90 to 97 of aixterm).
+    #[track_caller]
+    pub fn wait_for_colours(&self, what: &str, text: &str, (dark, bright): (bool, bool)) {
+        let mut screen = String::new();
+        let seen = until(|| {
+            screen = self.styled_screen();
+            let colours = parameters(&screen);
+            let has = |codes: RangeInclusive<u8>| colours.iter().any(|colour| codes.contains(colour));
+            screen.contains(text) && (has(30..=38), has(90..=97)) == (dark, bright)
+        });
+        assert!(seen, "the terminal never showed {what}:\n{screen:?}");
+    }
+
     /// Whether the alternate screen is shown.
     pub fn is_alternate(&self) -> bool {
         self.call(&["display-message", "-p", "#{alternate_on}"]).trim() == "1"
@@ -94,4 +114,16 @@ impl Drop for Tmux<'_> {
         // Its shell may have ended, and the server with it.
         drop(self.command(&["kill-server"]).output());
     }
+}
+
+/// The parameters of all control sequences that select a style or a colour (SGR in ECMA-48).
+fn parameters(styled: &str) -> Vec<u8> {
+    let sequences = styled.split("\u{1b}[").skip(1).filter_map(|rest| rest.split_once('m'));
+    sequences.flat_map(|(codes, _)| codes.split(';').filter_map(|code| code.parse().ok())).collect()
+}
+
+#[test]
+fn colours_of_a_styled_screen_are_found() {
+    assert_eq!(parameters("plain m \u{1b}[1mbold\u{1b}[0;92mgood\u{1b}[39m"), [1, 0, 92, 39]);
+    assert!(parameters("31m").is_empty());
 }
