@@ -1,12 +1,15 @@
 //! What tests of several crates share: skips (the one reader of `REQUIRE_ALL`, and the lines that `cargo xtask test` counts), tests
-//! in a network namespace of their own, and programs that a test makes. For tests and xtask only: no product crate depends on it.
+//! in a network namespace of their own, programs that a test makes, and the real `az`. For tests and xtask only: no product crate depends
+//! on it.
 #![forbid(unsafe_code)]
 
 mod namespace;
 mod program;
+mod real_az;
 
 pub use namespace::{NewNamespace, in_namespace};
 pub use program::{copy_program, write_program};
+pub use real_az::{AZ_FOLDER_VARIABLE, RealAz, az_folder};
 
 /// The variable that makes a failure of each skip, when it is `1`.
 pub const REQUIRE_ALL: &str = "REQUIRE_ALL";

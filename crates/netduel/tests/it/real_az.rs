@@ -1,160 +1,105 @@
 //! `netduel azure` with the real `az` against a stand-in for Azure on loopback. `cargo xtask test azure` installs that `az` and runs these
-//! tests; no other command does, because it has 730 MB.
+//! tests; no other command does, because it has 730 MB. A call of it takes a second or more, so the tests share few scenes.
 use std::fs;
-use std::io::{BufRead as _, BufReader};
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 
-use netduel_test_support::{not_requested, skip};
+use netduel_test_support::{RealAz, az_folder};
+use rustix::process::Signal;
+use serde_json::{Value, json};
 
 use crate::azure_run::PLAN;
-use crate::support::{Bench, Finished, PACED, until};
+use crate::support::{Bench, Finished, PACED, UnderWay, signal, until};
 use crate::vms::{Vms, assert_names, with_room_for_vms};
 
-/// The folder with the program `az`, set by xtask.
-const FOLDER_VARIABLE: &str = "NETDUEL_AZ_FOLDER";
-const STAND_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/stand_in/arm.py");
-
-/// The folder of the real `az`; says why there is none. Without the variable these tests were not requested, which is no skip.
-fn folder() -> Option<PathBuf> {
-    let folder = std::env::var_os(FOLDER_VARIABLE).map(PathBuf::from);
-    if folder.is_none() {
-        not_requested("the real az against a stand-in for Azure; run `cargo xtask test azure`");
-    }
-    folder
-}
+/// The beds of the repository.
+const BEDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../beds");
 
 /// The real `az`, logged in at the stand-in.
 struct Scene {
+    /// It ends before its folder is removed.
+    az: RealAz,
     bench: Bench,
-    az: PathBuf,
-    stand_in: Child,
-}
-
-impl Drop for Scene {
-    fn drop(&mut self) {
-        // It ends with its standard input.
-        drop(self.stand_in.stdin.take());
-        drop(self.stand_in.wait());
-    }
 }
 
 impl Scene {
     /// Says why there is none.
     fn new() -> Option<Self> {
-        let az = folder()?;
+        az_folder()?;
         let bench = Bench::new();
-        let at = |name: &str| bench.path().join(name);
-        let mut openssl = Command::new("openssl");
-        openssl.args([
-            "req",
-            "-x509",
-            "-newkey",
-            "rsa:2048",
-            "-nodes",
-            "-days",
-            "30",
-            "-subj",
-            "/CN=localhost",
-        ]);
-        openssl.args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout"]).arg(at("key.pem"));
-        let made = openssl.arg("-out").arg(at("cert.pem")).stderr(Stdio::null()).status();
-        if !made.is_ok_and(|status| status.success()) {
-            skip("openssl, which makes the certificate of the stand-in, cannot be run");
-            return None;
-        }
-        let mut command = Command::new("python3");
-        command.arg(STAND_IN).arg(at("cert.pem")).arg(at("key.pem"));
-        bench.mark(&mut command);
-        let mut stand_in = match command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() {
-            Ok(stand_in) => stand_in,
-            Err(error) => {
-                skip(format!("python3, which runs the stand-in, cannot be run: {error}"));
-                return None;
-            }
+        let command = |program: &Path| {
+            let mut command = Command::new(program);
+            bench.mark(&mut command);
+            command
         };
-        let mut port = String::new();
-        BufReader::new(stand_in.stdout.take().unwrap()).read_line(&mut port).unwrap();
-        let scene = Self { bench, az, stand_in };
-        scene.log_in(port.trim());
-        let key = scene.bench.path().join("key.pub");
-        fs::write(&key, "ssh-ed25519 AAAAC3Nz\n").unwrap();
+        let az = RealAz::start(bench.path(), &command)?;
+        let scene = Self { az, bench };
+        let keys = scene.bench.path().join(".ssh");
+        fs::create_dir(&keys).unwrap();
+        // Where the beds of the repository expect it, with HOME in this folder.
+        fs::write(keys.join("id_ed25519.pub"), "ssh-ed25519 AAAAC3Nz\n").unwrap();
         Some(scene)
-    }
-
-    /// Points `az` to the stand-in and logs in with a service principal, in a configuration of this test.
-    fn log_in(&self, port: &str) {
-        let endpoint = format!("https://localhost:{port}");
-        let login =
-            ["login", "--service-principal", "-u", "44444444-4444-4444-4444-444444444444", "-p", "secret"];
-        for words in [
-            &["config", "set", "core.collect_telemetry=false", "core.instance_discovery=false"][..],
-            &["cloud", "register", "-n", "StandIn", "--endpoint-resource-manager", &endpoint],
-            &["cloud", "set", "-n", "StandIn"],
-            &[&login[..], &["--tenant", "11111111-1111-1111-1111-111111111111"]].concat(),
-        ] {
-            let mut command = Command::new(self.az.join("az"));
-            command.args(words).stdin(Stdio::null());
-            self.surround(&mut command);
-            Finished::from(command.output().unwrap()).expect_code(0);
-        }
-    }
-
-    /// The environment of `az`: its own configuration, the certificate, and no way to other machines.
-    fn surround(&self, command: &mut Command) {
-        let path = std::env::var("PATH").unwrap();
-        command
-            .env("PATH", format!("{}:{}:{path}", self.bench.path().join("bin").display(), self.az.display()))
-            .env("AZURE_CONFIG_DIR", self.bench.path().join("azure"))
-            .env("REQUESTS_CA_BUNDLE", self.bench.path().join("cert.pem"))
-            // Port 9 (discard) refuses: prices stay unknown.
-            .env("HTTPS_PROXY", "http://127.0.0.1:9")
-            .env("NO_PROXY", "localhost,127.0.0.1");
-        self.bench.mark(command);
     }
 
     /// Writes NAME.toml, a bed of this name.
     fn bed(&self, name: &str) -> String {
-        let key = self.bench.path().join("key.pub").display().to_string();
-        let text = format!(
-            "name = \"{name}\"\nregion = \"westeurope\"\nsize = \"Standard_D4s_v3\"\nssh_key = {key:?}\nssh_from = [\"192.0.2.1/32\"]\n"
-        );
+        self.bed_with(name, "Standard_D4s_v3", "region = \"westeurope\"")
+    }
+
+    /// The same with another size and other keys.
+    fn bed_with(&self, name: &str, size: &str, keys: &str) -> String {
+        let text = format!("name = \"{name}\"\nsize = \"{size}\"\nssh_from = [\"192.0.2.1/32\"]\n{keys}\n");
         fs::write(self.bench.path().join(format!("{name}.toml")), text).unwrap();
         format!("{name}.toml")
     }
 
-    fn run(&self, words: &[&str]) -> Finished {
+    fn netduel(&self, words: &[&str]) -> Command {
         let mut command = self.bench.netduel(words);
-        self.surround(&mut command);
-        Finished::from(command.output().unwrap())
+        self.az.surround(&mut command, &self.bench.path().join("bin"));
+        command.env("HOME", self.bench.path());
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Finished {
+        Finished::from(self.netduel(words).output().unwrap())
+    }
+
+    /// An `up` that is refused; returns what it prints.
+    #[track_caller]
+    fn refused(&self, bed: &str, code: i32) -> String {
+        self.run(&["azure", "up", bed]).expect_code(code).stderr
+    }
+
+    /// What `netduel azure list` has.
+    fn beds(&self) -> Value {
+        self.run(&["azure", "list", "--json"]).expect_code(0).json()["beds"].clone()
     }
 }
 
 #[test]
-fn bed_is_created_completed_listed_and_deleted() {
+fn beds_are_created_completed_listed_changed_and_deleted() {
     let Some(scene) = Scene::new() else { return };
+    bed_is_created_completed_listed_and_deleted(&scene);
+    resources_of_others_in_the_group_are_named_before_they_are_deleted(&scene);
+    every_bed_of_the_repository_is_created(&scene);
+    nics_and_vms_are_changed_and_returned(&scene);
+}
+
+fn bed_is_created_completed_listed_and_deleted(scene: &Scene) {
     let bed = scene.bed("x");
     let up = scene.run(&["azure", "up", &bed]).expect_code(0);
-    assert!(
-        up.stdout.contains("the bed x is up in westeurope") && up.stdout.contains("ssh netduel@192.0.2."),
-        "{}",
-        up.stdout
-    );
-    assert!(up.stderr.contains("VM vm1 created"), "{}", up.stderr);
+    assert_names(&up.stdout, &["the bed x is up in westeurope", "ssh netduel@192.0.2."]);
+    // The price comes from the service, through the proxy: that of Linux by the hour, for two VMs.
+    assert_names(&up.stderr, &["VM vm1 created", "subscription stand-in: 0.50 USD an hour without disks"]);
     scene.run(&["azure", "up", &bed]).expect_code(0);
-    let listed = scene.run(&["azure", "list", "--json"]).expect_code(0).json();
-    assert_eq!(
-        (&listed["beds"][0]["name"], &listed["beds"][0]["region"]),
-        (&"x".into(), &"westeurope".into())
-    );
+    let beds = scene.beds();
+    assert_eq!((&beds[0]["name"], &beds[0]["region"]), (&"x".into(), &"westeurope".into()));
     scene.run(&["azure", "down", "x", "--yes"]).expect_code(0);
-    assert_eq!(scene.run(&["azure", "list", "--json"]).expect_code(0).json()["beds"], serde_json::json!([]));
+    assert_eq!(scene.beds(), json!([]));
     scene.run(&["azure", "down", "x", "--yes"]).expect_code(12);
 }
 
-#[test]
-fn resources_of_others_in_the_group_are_named_before_they_are_deleted() {
-    let Some(scene) = Scene::new() else { return };
+fn resources_of_others_in_the_group_are_named_before_they_are_deleted(scene: &Scene) {
     let bed = scene.bed("shared");
     scene.run(&["azure", "up", &bed]).expect_code(0);
     let refused = scene.run(&["azure", "down", "shared", "--yes"]).expect_code(12).stderr;
@@ -163,32 +108,170 @@ fn resources_of_others_in_the_group_are_named_before_they_are_deleted() {
     scene.run(&["azure", "down", "shared", "--yes"]).expect_code(12);
 }
 
+/// All types, one with IPv6, one with a budget and one in a zone. The bed `toggle` stays.
+fn every_bed_of_the_repository_is_created(scene: &Scene) {
+    let names = ["dpdk", "hot-add", "toggle", "two-nic", "two-pairs"];
+    let mut files: Vec<String> =
+        fs::read_dir(BEDS).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    files.sort();
+    assert_eq!(files, names.map(|name| format!("{name}.toml")));
+    for name in names {
+        let file = format!("{BEDS}/{name}.toml");
+        let up = scene.run(&["azure", "up", &file, "--ssh-from", "192.0.2.1/32", "--json"]).expect_code(0);
+        let hosts = up.json()["beds"][0]["hosts"].clone();
+        let vms = if name == "two-pairs" { 4 } else { 2 };
+        assert_eq!(hosts.as_array().map(Vec::len), Some(vms), "{name}: {hosts}");
+        let has_ipv6 = hosts.to_string().contains("fd77:6e64:0:1::");
+        assert_eq!(has_ipv6, name == "two-pairs", "{name}: {hosts}");
+    }
+    let beds = scene.beds();
+    let listed: Vec<&str> = beds.as_array().unwrap().iter().filter_map(|bed| bed["name"].as_str()).collect();
+    assert_eq!(listed, names);
+    let zone = ["vm", "show", "-g", "netduel-hot-add", "-n", "vm1", "--query", "zones[0]", "-o", "tsv"];
+    assert_eq!(scene.az.ask(&zone), "1");
+    scene.run(&["azure", "down", "dpdk", "--yes", "--no-wait"]).expect_code(0);
+    assert!(!scene.beds().to_string().contains("\"dpdk\""));
+}
+
+/// The commands of the treatments, by the command that undoes them: it reads, stops, changes and starts.
+fn nics_and_vms_are_changed_and_returned(scene: &Scene) {
+    let group = ["--resource-group", "netduel-toggle"];
+    let undo = |words: &[&str]| scene.run(&[&["azure-undo"][..], words, &group].concat()).expect_code(0);
+    let show = |kind: &[&str], name: &str, query: &str| {
+        scene.az.ask(&[kind, &["show", "-n", name, "--query", query, "-o", "tsv"], &group].concat())
+    };
+    let flag = || show(&["network", "nic"], "vm1-test", "enableAcceleratedNetworking");
+    let before = flag();
+    let other = if before == "true" { "false" } else { "true" };
+    undo(&["nic", "vm1-test", "--accelerated", other]);
+    assert_eq!(flag(), other);
+    undo(&["nic", "vm1-test", "--accelerated", &before, "--stop"]);
+    assert_eq!(flag(), before);
+
+    let placement = || show(&["vm"], "vm1", "proximityPlacementGroup.id || 'none'");
+    assert_eq!(placement(), "none");
+    undo(&["placement", "vm1", "--group", "netduel-proximity"]);
+    assert!(placement().ends_with("/proximityPlacementGroups/netduel-proximity"), "{}", placement());
+    undo(&["placement", "vm1"]);
+    assert_eq!(placement(), "none");
+
+    // What a run does where Azure refuses the change of a NIC in use.
+    let bed = scene.bed("in-use");
+    scene.run(&["azure", "up", &bed]).expect_code(0);
+    let words =
+        ["azure-undo", "nic", "vm1-synthetic", "--accelerated", "true", "--resource-group", "netduel-in-use"];
+    let error = scene.run(&words).expect_code(12).stderr;
+    assert_names(&error, &["NicInUse"]);
+    scene.run(&[&words[..], &["--stop"]].concat()).expect_code(0);
+    let state = ["vm", "list", "-d", "-g", "netduel-in-use", "--query", "[].powerState", "-o", "tsv"];
+    assert_eq!(scene.az.ask(&state), "VM running\nVM running");
+    scene.run(&["azure-undo", "start", "vm1", "--resource-group", "netduel-in-use"]).expect_code(0);
+    let gone = ["azure-undo", "nic", "vm9-test", "--accelerated", "true"];
+    scene.run(&[&gone[..], &group].concat()).expect_code(0);
+}
+
 #[test]
-fn refusals_of_azure_have_words() {
+fn refusals_of_azure_have_words_and_faults_do_not_end_an_up() {
     let Some(scene) = Scene::new() else { return };
+    refusals_of_a_group_have_words(&scene);
+    refusals_of_a_size_or_price_have_words(&scene);
+    missing_login_has_words(&scene);
+    interrupt_says_what_exists(&scene);
+    faults_beyond_the_retries_of_az_do_not_end_an_up(&scene);
+    up_whose_request_was_lost_is_completed_by_the_next(&scene);
+}
+
+fn refusals_of_a_group_have_words(scene: &Scene) {
     for (name, code, part) in [
         ("quota", 12, "request a quota of 12 "),
         ("conflict", 12, "failed to create VM vm1, VM vm2: Azure has no capacity"),
+        ("capacity", 12, "failed to create VM vm1, VM vm2: Azure has no capacity"),
+        ("size", 12, "Azure does not offer this size there to this subscription (The requested VM size"),
+        ("accelerated", 12, "on this size; choose one of Standard_DS3_v2"),
+        ("change", 12, "Azure cannot change this of a VM that exists"),
         ("expired", 3, "run `az login`"),
+        ("gone", 12, "there is no connection to Azure"),
+        ("owned", 12, "the resource group netduel-owned exists and is not the bed owned"),
     ] {
         let bed = scene.bed(name);
-        let error = scene.run(&["azure", "up", &bed]).expect_code(code).stderr;
+        let error = scene.refused(&bed, code);
         assert!(error.contains(part), "{name}: {error}");
     }
 }
 
-#[test]
-fn limited_rate_and_lost_connection_do_not_end_an_up() {
-    let Some(scene) = Scene::new() else { return };
+fn refusals_of_a_size_or_price_have_words(scene: &Scene) {
+    let here = "region = \"westeurope\"";
+    let with = |key: &str| format!("{here}\n{key}");
+    let size = "Standard_D4s_v3";
+    for (size, keys, part) in [
+        ("Standard_D64s_v3", here.to_owned(), "does not offer Standard_D64s_v3 in westeurope"),
+        ("Standard_D32s_v3", here.to_owned(), "does not offer Standard_D32s_v3 in westeurope"),
+        ("Standard_D8s_v3", here.to_owned(), "no accelerated networking for Standard_D8s_v3 in westeurope"),
+        ("Standard_D16s_v3", here.to_owned(), "Standard_D16s_v3 has 1 NIC in westeurope"),
+        (size, with("zone = 2"), "the size is not in zone 2"),
+        (size, "region = \"francecentral\"".to_owned(), "request a quota of 1003 "),
+        (size, with("budget = \"11 USD\"\nshutdown = \"off\""), "the bed costs 12.00 USD a day"),
+        (size, with("budget = \"11 EUR\""), "the price of Standard_D4s_v3 in westeurope is unknown"),
+    ] {
+        let bed = scene.bed_with("refused", size, &keys);
+        let error = scene.refused(&bed, 12);
+        assert!(error.contains(part), "{size}, {keys}: {error}");
+    }
+    assert_eq!(
+        scene.az.ask(&["group", "exists", "-n", "netduel-refused"]),
+        "false",
+        "before anything is created"
+    );
+}
+
+fn missing_login_has_words(scene: &Scene) {
+    let mut command = scene.netduel(&["azure", "list"]);
+    command.env("AZURE_CONFIG_DIR", scene.bench.path().join("nobody"));
+    // Without it a process of its own would send telemetry.
+    command.env("AZURE_CORE_COLLECT_TELEMETRY", "no");
+    let error = Finished::from(command.output().unwrap()).expect_code(3).stderr;
+    assert_names(&error, &["the login of `az` is missing", "run `az login`"]);
+}
+
+fn interrupt_says_what_exists(scene: &Scene) {
+    let bed = scene.bed("long");
+    let mut up = UnderWay::start(scene.netduel(&["azure", "up", &bed]));
+    up.wait_for("VM vm1 in progress");
+    signal(up.pid(), Signal::INT);
+    let error = up.finish().expect_code(130).stderr;
+    assert_names(&error, &["interrupted; Azure continues the deployment", "netduel azure down long"]);
+}
+
+/// `az` repeats a request itself, some times. Each of these faults lasts until it has given up: what follows is the work of netduel.
+fn faults_beyond_the_retries_of_az_do_not_end_an_up(scene: &Scene) {
     for name in ["slow", "cut"] {
         let bed = scene.bed(name);
+        scene.az.forget_failures();
         scene.run(&["azure", "up", &bed]).expect_code(0);
+        assert!(scene.az.has_failed(), "{name}: az did not give up, so nothing of netduel was tested");
     }
+}
+
+/// The request reaches Azure, and its connection ends before the answer.
+fn up_whose_request_was_lost_is_completed_by_the_next(scene: &Scene) {
+    let bed = scene.bed("lost");
+    scene.az.forget_failures();
+    let error = scene.refused(&bed, 12);
+    assert_names(
+        &error,
+        &[
+            "there is no connection to Azure",
+            "the resource group netduel-lost may exist with a part of the bed and cost money",
+            "complete it with `netduel azure up lost.toml`",
+        ],
+    );
+    let up = scene.run(&["azure", "up", &bed]).expect_code(0);
+    assert_names(&up.stderr, &["completing the bed lost"]);
 }
 
 #[test]
 fn bed_with_vms_is_created_carries_a_plan_and_is_deleted() {
-    if folder().is_none() {
+    if az_folder().is_none() {
         return;
     }
     with_room_for_vms("real_az::bed_with_vms_is_created_carries_a_plan_and_is_deleted", || {
