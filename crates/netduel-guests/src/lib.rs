@@ -26,5 +26,6 @@ pub use error::{Error, Result};
 pub use guest::Guest;
 pub use kernels::Kernel;
 pub use prepared::{FOLDER_VARIABLE, OBSTACLE_VARIABLE, Prepared};
+pub use qemu::guest_uuid;
 pub use scene::{Device, Function, Nic, Role, SCENES, SCENES_AT_A_TIME, Scene, TESTS_AT_A_TIME};
 pub use stopwatch::Stopwatch;

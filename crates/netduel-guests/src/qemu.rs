@@ -47,6 +47,7 @@ impl Machine<'_> {
         add("-accel", ACCELERATOR.to_owned());
         add("-M", MACHINE.to_owned());
         add("-cpu", PROCESSOR.to_owned());
+        add("-uuid", guest_uuid(self.number));
         add("-m", MEMORY_MIB.to_string());
         if self.scene.has_nodes {
             // Cores of one socket share a cache, and so a node.
@@ -109,6 +110,11 @@ impl Machine<'_> {
         let tap = tap(self.name, nic);
         format!("tap,id={},ifname={tap},script=no,downscript=no{queues}", netdev(nic))
     }
+}
+
+/// The UUID of a guest in its firmware, which is the id of a VM. Without one the firmware has none.
+pub fn guest_uuid(number: u8) -> String {
+    format!("6e657464-7565-4c00-8000-0000000000{number:02x}")
 }
 
 /// The properties of a NIC's device, its driver first, with another model than that of the table if one is given. `None` for a free port

@@ -1,16 +1,15 @@
-//! `test azure`: installs the Azure CLI into a folder below target, and runs the tests that need the real one. Nothing else is installed.
+//! `test azure`: installs the Azure CLI into a folder below target, and runs the tests that need the real one. One of them runs in guests, which
+//! are prepared for it. Nothing else is installed.
 use anyhow::Result;
-use netduel_test_support::{REQUIRE_ALL, SKIPPED};
+use netduel_test_support::{AZ_FOLDER_VARIABLE, REQUIRE_ALL, SKIPPED};
 
 use crate::workspace::requires_all;
-use crate::{repeat, virtual_environment};
+use crate::{guests, repeat, virtual_environment};
 
 /// Below the target folder; the version in its name makes another version a new folder.
 const FOLDER: &str = "target/azure-cli-2.91.0";
 /// The version that the tests were written with.
 const PACKAGE: &str = "azure-cli==2.91.0";
-/// The variable that names the folder with the program `az` to the tests.
-const FOLDER_VARIABLE: &str = "NETDUEL_AZ_FOLDER";
 
 /// Installs `az`, then runs its tests. The arguments are those of `cargo xtask test`. Where `az` cannot be installed, as without a network, the
 /// tests are skipped.
@@ -22,7 +21,9 @@ pub fn test(arguments: &[String]) -> Result<bool> {
         }
         prepared => prepared?,
     };
-    let mut words: Vec<String> = ["-p", "netduel", "--test", "it", "real_az"].map(str::to_owned).to_vec();
+    let guests = guests::prepare_for_tests(requires_all())?;
+    let words = ["-p", "netduel", "-p", "netduel-guests", "--test", "it", "real_az"];
+    let mut words: Vec<String> = words.map(str::to_owned).to_vec();
     words.extend_from_slice(arguments);
-    repeat::run(&words, &[(FOLDER_VARIABLE, programs.as_os_str())])
+    repeat::run(&words, &[(AZ_FOLDER_VARIABLE, programs.as_os_str()), guests.variable()])
 }

@@ -1,6 +1,8 @@
 //! `netduel azure` with guests as the VMs of a bed: a virtual function that carries the traffic, and claims that contradict what the guests show.
-//! A script stands for `az`.
-use netduel_guests::{Bed, Scene};
+//! A script stands for `az`, or a stand-in for Azure answers the real one (`real_az`).
+use std::fs;
+
+use netduel_guests::{Bed, Scene, guest_uuid};
 use serde_json::{Value, json};
 
 use super::coordinator::{Coordinator, assert_all_valid};
@@ -60,37 +62,75 @@ blocks_min = 2
 blocks_max = 2
 "#;
 
-fn machine(number: u8) -> Value {
+fn machine(number: u8, id: &str) -> Value {
     json!({
         "name": format!("vm{number}"), "location": "westeurope", "powerState": "VM running", "publicIps": format!("192.0.2.{}", number + 6),
-        "hardwareProfile": { "vmSize": "Standard_D4s_v3" }, "osProfile": { "adminUsername": "root" },
+        "vmId": id, "hardwareProfile": { "vmSize": "Standard_D4s_v3" }, "osProfile": { "adminUsername": "root" },
     })
 }
 
-/// The NIC of a guest that stands for the one with this name, with the flag that Azure claims.
-fn interface(scene: &Scene, number: u8, (name, interface, is_accelerated): (&str, &str, bool)) -> Value {
-    let nic = scene.nic(interface).unwrap();
-    let public = (name == "synthetic").then(|| json!({ "id": "/x/address" }));
-    json!({
-        "name": format!("vm{number}-{name}"), "macAddress": scene.mac(number, nic).to_uppercase().replace(':', "-"),
-        "enableAcceleratedNetworking": is_accelerated, "virtualMachine": { "id": format!("/x/vm{number}") },
-        "ipConfigurations": [{
-            "privateIPAddress": format!("10.{}.0.{number}", nic.subnet.unwrap()), "publicIPAddress": public, "subnet": { "id": format!("/x/{name}") },
-        }],
-    })
+/// A NIC of the bed and the one of a guest that stands for it.
+struct BedNic {
+    vm: u8,
+    network: &'static str,
+    mac: String,
+    address: String,
+    is_accelerated: bool,
 }
 
-/// What Azure claims of the flag of each NIC, `synthetic` first.
-fn claim(coordinator: &Coordinator, flags: [bool; 2]) {
+impl BedNic {
+    fn name(&self) -> String {
+        format!("vm{}-{}", self.vm, self.network)
+    }
+
+    /// As `az` shows it.
+    fn shown(&self) -> Value {
+        let public = (self.network == "synthetic").then(|| json!({ "id": "/x/address" }));
+        json!({
+            "name": self.name(), "macAddress": self.mac, "enableAcceleratedNetworking": self.is_accelerated,
+            "virtualMachine": { "id": format!("/x/vm{}", self.vm) },
+            "ipConfigurations": [{
+                "privateIPAddress": self.address, "publicIPAddress": public, "subnet": { "id": format!("/x/{}", self.network) },
+            }],
+        })
+    }
+}
+
+/// The NICs of both guests, with these flags: `synthetic` first.
+fn nics(flags: [bool; 2]) -> Vec<BedNic> {
     let scene = Scene::named("igb").unwrap();
-    let of = |number: u8| {
-        [("synthetic", "pf0", flags[0]), ("accelerated", "fo0", flags[1])]
-            .map(|nic| interface(scene, number, nic))
+    let of = |vm: u8, network: &'static str, interface: &str, is_accelerated: bool| {
+        let nic = scene.nic(interface).unwrap();
+        let mac = scene.mac(vm, nic).to_uppercase().replace(':', "-");
+        let address = format!("10.{}.0.{vm}", nic.subnet.unwrap());
+        BedNic { vm, network, mac, address, is_accelerated }
     };
-    coordinator.file("interfaces.json", &json!([of(1), of(2)].concat()).to_string());
+    [1, 2]
+        .into_iter()
+        .flat_map(|vm| [of(vm, "synthetic", "pf0", flags[0]), of(vm, "accelerated", "fo0", flags[1])])
+        .collect()
 }
 
-fn prepare(coordinator: &Coordinator) {
+/// What Azure claims of the flag of each NIC, `synthetic` first, and of the id of each VM.
+fn claim(coordinator: &Coordinator, flags: [bool; 2], ids: [&str; 2]) {
+    let nics = nics(flags);
+    let Some(az) = coordinator.real_az() else {
+        let machines = json!([machine(1, ids[0]), machine(2, ids[1])]);
+        coordinator.file("machines.json", &machines.to_string());
+        let shown: Vec<Value> = nics.iter().map(BedNic::shown).collect();
+        coordinator.file("interfaces.json", &json!(shown).to_string());
+        return;
+    };
+    let mut claims = json!({ "vm1": { "id": ids[0] }, "vm2": { "id": ids[1] } });
+    for nic in nics {
+        claims[nic.name()] =
+            json!({ "mac": nic.mac, "address": nic.address, "accelerated": nic.is_accelerated });
+    }
+    az.claim(&claims.to_string());
+}
+
+/// The script and its answers.
+fn write_az(coordinator: &Coordinator) {
     coordinator.file("az", AZ);
     let tags = json!({ "netduel": "x", "netduel-created": "1795343407", "netduel-type": "two-nic" });
     coordinator.file(
@@ -105,13 +145,16 @@ fn prepare(coordinator: &Coordinator) {
         "locationInfo": [{ "location": "westeurope", "zones": [] }],
     });
     coordinator.file("sizes.json", &json!([size]).to_string());
-    coordinator.file("machines.json", &json!([machine(1), machine(2)]).to_string());
-    claim(coordinator, [false, true]);
 }
 
 /// The virtual function is proven, and claims that are wrong are refused. The guests are those of the scene `igb`, and as before afterwards.
 pub fn check_bed(bed: &mut Bed, coordinator: &Coordinator) {
-    prepare(coordinator);
+    if coordinator.real_az().is_none() {
+        write_az(coordinator);
+    }
+    let ids = [1, 2].map(guest_uuid);
+    let ids = [ids[0].as_str(), ids[1].as_str()];
+    claim(coordinator, [false, true], ids);
     // Azure's subnets are networks of their own. The NICs here share a wire, on which each would answer for the address of the other.
     for guest in bed.guests() {
         run(guest, "echo 1 > /proc/sys/net/ipv4/conf/all/arp_ignore; ip neighbour flush all");
@@ -126,7 +169,22 @@ pub fn check_bed(bed: &mut Bed, coordinator: &Coordinator) {
     coordinator.run(bed, &["azure", "up", &file]).expect_code(0);
     let plan = coordinator.plan(PLAN);
 
-    let report = coordinator.run(bed, &["azure", "run", &plan, "--json"]).expect_code(0).document();
+    bed_carries_a_plan(bed, coordinator, &plan);
+    wrong_claims_are_refused(bed, coordinator, &plan, ids);
+
+    coordinator.run(bed, &["azure", "down", "x", "--yes"]).expect_code(0);
+    run(&bed.guests()[0], &format!(". /scene.sh; up vf0; {REACH_PEER}"));
+    for guest in bed.guests() {
+        run(guest, "echo 0 > /proc/sys/net/ipv4/conf/all/arp_ignore");
+    }
+}
+
+/// Every trial has the proof of its path, and the report shows the bed.
+fn bed_carries_a_plan(bed: &Bed, coordinator: &Coordinator, plan: &str) {
+    let folder = coordinator.folder().join("report");
+    let folder_name = folder.display().to_string();
+    let words = ["azure", "run", plan, "--out", &folder_name, "--json"];
+    let report = coordinator.run(bed, &words).expect_code(0).document();
     assert_all_valid(&report, 4);
     let arms = &report["plan"]["arms"];
     assert_eq!(arms[0]["expected_interface_client"], "pf0", "{arms:#}");
@@ -135,10 +193,17 @@ pub fn check_bed(bed: &mut Bed, coordinator: &Coordinator) {
         (&"vf".into(), &Value::Null),
         "{arms:#}"
     );
+    let page = fs::read_to_string(folder.join("report.html")).unwrap();
+    for part in ["Test bed", "vm1-synthetic", "vm2-accelerated", "guest: VF active", "guest: no VF"] {
+        assert!(page.contains(part), "{part:?} is missing in the report");
+    }
+}
 
+/// Claims that the guests contradict, and a virtual function that carries nothing.
+fn wrong_claims_are_refused(bed: &mut Bed, coordinator: &Coordinator, plan: &str, ids: [&str; 2]) {
     // Both directions, at both VMs.
-    claim(coordinator, [true, false]);
-    let refused = coordinator.run(bed, &["azure", "run", &plan]).expect_code(12).stderr;
+    claim(coordinator, [true, false], ids);
+    let refused = coordinator.run(bed, &["azure", "run", plan]).expect_code(12).stderr;
     for vm in ["vm1", "vm2"] {
         for part in [
             format!(
@@ -156,19 +221,22 @@ pub fn check_bed(bed: &mut Bed, coordinator: &Coordinator) {
         "{refused}"
     );
 
+    // The guests in each other's place.
+    claim(coordinator, [false, true], [ids[1], ids[0]]);
+    let refused = coordinator.run(bed, &["azure", "run", plan]).expect_code(12).stderr;
+    for vm in ["vm1", "vm2"] {
+        let problem = format!("problem at {vm}: the host is not the VM {vm} of the bed x");
+        assert!(refused.contains(&problem), "{problem}: {refused}");
+    }
+
     // A virtual function without a path for traffic.
-    claim(coordinator, [false, true]);
+    claim(coordinator, [false, true], ids);
     run(&bed.guests()[0], "ip link set vf0 down");
-    let refused = coordinator.run(bed, &["azure", "run", &plan]).expect_code(12).stderr;
+    let refused = coordinator.run(bed, &["azure", "run", plan]).expect_code(12).stderr;
     assert!(
         refused.contains(
             "problem at vm1: the virtual function of vm1-accelerated cannot carry traffic: it is down"
         ),
         "{refused}"
     );
-    coordinator.run(bed, &["azure", "down", "x", "--yes"]).expect_code(0);
-    run(&bed.guests()[0], &format!(". /scene.sh; up vf0; {REACH_PEER}"));
-    for guest in bed.guests() {
-        run(guest, "echo 0 > /proc/sys/net/ipv4/conf/all/arp_ignore");
-    }
 }

@@ -1,10 +1,10 @@
 //! netduel outside of the guests, as a user has it on a workstation: its hosts are the guests, over ssh.
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use netduel_guests::{Bed, Prepared};
-use netduel_test_support::write_program;
+use netduel_test_support::{RealAz, write_program};
 use serde_json::Value;
 
 use super::{prepared, run_in_both};
@@ -13,6 +13,8 @@ use super::{prepared, run_in_both};
 pub struct Coordinator {
     netduel: PathBuf,
     folder: PathBuf,
+    /// The `az` of its commands, if it is the real one.
+    real_az: Option<RealAz>,
 }
 
 /// What the program printed.
@@ -40,7 +42,26 @@ impl Coordinator {
         fs::write(&path, config).unwrap();
         let script = format!("#!/bin/sh\nexec /usr/bin/ssh -F \"{}\" \"$@\"\n", path.display());
         write_program(&ssh, script);
-        Self { netduel: prepared.netduel(), folder }
+        Self { netduel: prepared.netduel(), folder, real_az: None }
+    }
+
+    /// Lets its commands use the real `az`, in the namespaces of the bed; false where that is not possible.
+    #[track_caller]
+    pub fn use_real_az(&mut self, bed: &Bed) -> bool {
+        let folder = self.folder.join("azure");
+        fs::create_dir(&folder).unwrap();
+        self.real_az = RealAz::start(&folder, &|program: &Path| bed.command(program));
+        self.real_az.is_some()
+    }
+
+    /// The real `az` of its commands.
+    pub fn real_az(&self) -> Option<&RealAz> {
+        self.real_az.as_ref()
+    }
+
+    /// The folder of its files.
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// Writes a plan; returns its path.
@@ -67,6 +88,9 @@ impl Coordinator {
             .env("NETDUEL_STORE", self.folder.join("store"))
             .env("XDG_STATE_HOME", self.folder.join("state"))
             .stdin(Stdio::null());
+        if let Some(az) = &self.real_az {
+            az.surround(&mut command, &self.folder);
+        }
         command
     }
 

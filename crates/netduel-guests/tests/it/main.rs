@@ -14,6 +14,7 @@ mod lifetime;
 mod nic_features;
 mod older_kernels;
 mod places;
+mod real_az;
 mod scenes;
 mod states;
 mod stepped;
