@@ -244,7 +244,7 @@ fn interrupt_says_what_exists(scene: &Scene) {
 
 /// `az` repeats a request itself, some times. Each of these faults lasts until it has given up: what follows is the work of netduel.
 fn faults_beyond_the_retries_of_az_do_not_end_an_up(scene: &Scene) {
-    for name in ["slow", "cut"] {
+    for name in ["slow", "cut", "half"] {
         let bed = scene.bed(name);
         scene.az.forget_failures();
         scene.run(&["azure", "up", &bed]).expect_code(0);
