@@ -66,6 +66,11 @@ pub const VIRTIO_REFUSED: &[Refused] = &[
     Refused { treatment: "pci = \"removed\", interface = \"virt0\"", because: &["virt0", "only connection"] },
     Refused { treatment: "vf = \"down\", interface = \"virt0\"", because: &["virt0", "only connection"] },
     Refused { treatment: "queues = 4, interface = \"virt0\"", because: &["1 to 2"] },
+    // The driver changes the weight of its transmit polling while the interface is down only.
+    Refused {
+        treatment: "coalesce = \"tx-frames\", value = \"0\", interface = \"virt0\"",
+        because: &["set tx-frames of virt0 to 0", "busy"],
+    },
 ];
 
 pub const IGB_IN_FORCE: [&[InForce]; 2] = [
@@ -133,6 +138,16 @@ pub const IGBVF_IN_FORCE: [&[InForce]; 2] = [
             shown_by: "ethtool -c vf1",
             shows: "rx-usecs: 100",
         },
+        InForce {
+            treatment: "rps = \"0-1\", interface = \"vf1\"",
+            shown_by: "cat /sys/class/net/vf1/queues/rx-0/rps_cpus",
+            shows: "3",
+        },
+        InForce {
+            treatment: "irq_affinity = \"1\", interface = \"vf1\"",
+            shown_by: queue_interrupts_elsewhere!("vf1/device", "1"),
+            shows: "elsewhere: 0",
+        },
     ],
     &[
         InForce {
@@ -158,6 +173,9 @@ pub const IGB_REFUSED: &[Refused] = &[
     },
     Refused { treatment: "queues = 2, interface = \"vf1\"", because: &["vf1", "igbvf"] },
     Refused { treatment: "rss = \"equal 1\", interface = \"vf1\"", because: &["vf1", "igbvf"] },
+    Refused { treatment: "pci = \"removed\", interface = \"pf0\"", because: &["pf0", "only connection"] },
+    Refused { treatment: "vf = \"down\", interface = \"pf0\"", because: &["pf0", "only connection"] },
+    Refused { treatment: "xps = \"1\", interface = \"vf1\"", because: &["igbvf", "one transmit queue"] },
 ];
 
 pub const VMXNET3_IN_FORCE: [&[InForce]; 2] = [
@@ -209,6 +227,8 @@ pub const VMXNET3_REFUSED: &[Refused] = &[
         treatment: "coalesce = \"rx-usecs\", value = \"100\", interface = \"vmx0\"",
         because: &["vmxnet3", "driver does not support"],
     },
+    Refused { treatment: "pci = \"removed\", interface = \"vmx0\"", because: &["vmx0", "only connection"] },
+    Refused { treatment: "vf = \"down\", interface = \"vmx0\"", because: &["vmx0", "only connection"] },
 ];
 
 pub const E1000E_IN_FORCE: [&[InForce]; 2] = [
@@ -246,6 +266,17 @@ pub const E1000E_IN_FORCE: [&[InForce]; 2] = [
             shown_by: "cat /sys/class/net/e1k0/mtu",
             shows: "1400",
         },
+        // net_failover passes its MTU on to its ports.
+        InForce {
+            treatment: "mtu = 1400, interface = \"fo0\"",
+            shown_by: "cat /sys/class/net/fo0/mtu /sys/class/net/eth0/mtu",
+            shows: "1400\n1400",
+        },
+        InForce {
+            treatment: "offload = \"tx-tcp-segmentation\", value = \"off\", interface = \"fo0\"",
+            shown_by: "ethtool -k fo0",
+            shows: "tx-tcp-segmentation: off",
+        },
     ],
 ];
 
@@ -253,4 +284,20 @@ pub const E1000E_REFUSED: &[Refused] = &[
     Refused { treatment: "queues = 2, interface = \"e1k0\"", because: &["e1k0", "e1000e"] },
     Refused { treatment: "pci = \"removed\", interface = \"e1k0\"", because: &["e1k0", "only connection"] },
     Refused { treatment: "xps = \"1\", interface = \"e1k0\"", because: &["e1000e", "one transmit queue"] },
+    Refused { treatment: "vf = \"down\", interface = \"e1k0\"", because: &["e1k0", "only connection"] },
+    Refused { treatment: "rss = \"equal 1\", interface = \"e1k0\"", because: &["e1k0", "e1000e"] },
 ];
+
+/// What carries the packets of net_failover, under the name that the test gives it.
+pub const PRIMARY_REMOVED: &[InForce] = &[InForce {
+    treatment: "pci = \"removed\", interface = \"fo0\"",
+    shown_by: "[ -e /sys/class/net/prim0 ] || echo removed",
+    shows: "removed",
+}];
+
+/// What carries the packets of the bond.
+pub const PORT_DOWN: &[InForce] = &[InForce {
+    treatment: "vf = \"down\", interface = \"bond0\"",
+    shown_by: "cat /sys/class/net/bond0/bonding/active_slave",
+    shows: "hot1",
+}];

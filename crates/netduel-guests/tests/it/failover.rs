@@ -2,13 +2,16 @@
 use netduel_guests::{Bed, Guest};
 use serde_json::{Value, json};
 
-use super::coordinator::{Coordinator, assert_all_valid, plan, warnings};
+use super::coordinator::{Coordinator, FEW_ROUND_TRIPS, assert_all_valid, plan, warnings};
+use super::device_treatments::PORT_DOWN;
+use super::killed::check_restored;
 use super::run;
 use super::stepped::{SteppedRun, Steps};
+use super::treatments::{LastState, Treated};
 
 /// A change that netduel did not make excludes its trial.
 pub fn check_changes_below_net_failover(bed: &mut Bed, coordinator: &Coordinator) {
-    let path = Path { above: "fo0", active: "eth0", beside: "e1k0", address: "10.1.0.2" };
+    let path = Path { active: "eth0", beside: "e1k0", address: "10.1.0.2" };
     let back = "until [ -e /sys/class/net/eth0/master ]; do usleep 50000; done; . /scene.sh; up eth0";
     path.check(bed, coordinator, |guest| {
         guest.plug("eth0").unwrap();
@@ -19,12 +22,13 @@ pub fn check_changes_below_net_failover(bed: &mut Bed, coordinator: &Coordinator
 /// A change below a bond that netduel did not make excludes its trial, and its own changes are undone.
 pub fn check_bond(bed: &mut Bed, coordinator: &Coordinator) {
     set_up_bond(bed);
-    let path = Path { above: "bond0", active: "hot0", beside: "virt0", address: "10.2.0.2" };
+    let path = Path { active: "hot0", beside: "virt0", address: "10.2.0.2" };
     path.check(bed, coordinator, |guest| {
         plug_into_bond(guest, "hot0");
         run(guest, ACTIVE_IN_BOND);
     });
     active_port_of_a_bond_goes_and_returns(bed, coordinator);
+    check_restored(bed, coordinator, &mut LastState::default(), Treated::client("10.2.0.2", &[PORT_DOWN]));
 }
 
 /// A bond of two NICs in each guest.
@@ -148,9 +152,7 @@ fn sent_by_the_backup(guest: &Guest) -> u64 {
 
 /// What carries the data of both guests.
 struct Path {
-    /// The interface with the address.
-    above: &'static str,
-    /// The interface below it that carries the packets.
+    /// The interface below that with the address, which carries the packets.
     active: &'static str,
     /// An interface on another wire.
     beside: &'static str,
@@ -161,11 +163,11 @@ struct Path {
 impl Path {
     /// A change in each trial. `bring_back` plugs the active interface of a guest again and waits until it carries packets.
     fn check(&self, bed: &mut Bed, coordinator: &Coordinator, bring_back: impl Fn(&mut Guest)) {
-        let Self { active, beside, address, .. } = *self;
+        let Self { active, beside, address } = *self;
         let steps = Steps { address, before: "", after: "", seconds: 4 };
         let mut stepped = SteppedRun::start(bed, coordinator, &steps);
-        let lost_carrier = stepped.trial(bed, self.above, |bed| interrupt(&mut bed.guests()[0], active));
-        let removed = stepped.trial(bed, self.above, |bed| {
+        let lost_carrier = stepped.trial(bed, |bed| interrupt(&mut bed.guests()[0], active));
+        let removed = stepped.trial(bed, |bed| {
             let guest = &mut bed.guests()[0];
             guest.unplug(active).unwrap();
             // The way that is left carries traffic.
@@ -173,8 +175,8 @@ impl Path {
             bring_back(guest);
             run(guest, &format!("ping -c 1 -W 60 {address}"));
         });
-        let at_the_server = stepped.trial(bed, self.above, |bed| interrupt(&mut bed.guests()[1], active));
-        let elsewhere = stepped.trial(bed, self.above, |bed| interrupt(&mut bed.guests()[0], beside));
+        let at_the_server = stepped.trial(bed, |bed| interrupt(&mut bed.guests()[1], active));
+        let elsewhere = stepped.trial(bed, |bed| interrupt(&mut bed.guests()[0], beside));
         let (report, _) = stepped.report();
         for (line, end, what) in [
             (&lost_carrier, "client", format!("{active} lost carrier")),

@@ -1,73 +1,67 @@
-//! What remains of a treatment on a real driver when processes of netduel are killed, or the network to it fails, while it is in force.
+//! What remains of treatments on real drivers when a trial ends, when processes of netduel are killed, or when the network to it fails, while
+//! they are in force.
 use std::fs;
 
 use netduel_guests::{Bed, Guest};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::coordinator::{Coordinator, warnings};
 use super::stepped::{SteppedRun, Steps};
-use super::treatments::LastState;
-use super::{kill, processes, run};
+use super::treatments::{LastState, Treated, take_shown};
+use super::{kill, processes, run, run_in_both};
 
-/// A treatment of the client's NIC.
-struct Setting {
-    treatment: &'static str,
-    /// Prints the current value.
-    now: &'static str,
-    /// The value while the treatment is in force.
-    in_force: &'static str,
-}
-
-/// igb restarts for it.
-const RING: Setting = Setting {
-    treatment: "{ ring = \"rx\", value = \"512\", interface = \"pf0\", on = \"client\" }",
-    now: "ethtool -g pf0 | sed -n '/^Current/,$s/^RX:[^0-9]*//p'",
-    in_force: "512",
-};
-/// igb does not restart for it.
-const MODERATION: Setting = Setting {
-    treatment: "{ coalesce = \"rx-usecs\", value = \"100\", interface = \"pf0\", on = \"client\" }",
-    now: "ethtool -c pf0 | sed -n 's/^rx-usecs:[^0-9]*//p'",
-    in_force: "100",
-};
 const AGENT: &str = "agent";
 const GUARD: &str = "undo-guard";
-/// Long enough for what a test does in a trial, beside two busy loops: a command by ssh and a kill. A trial that loses its agent or its
-/// connection ends with it, so only the one that loses its guard lasts so long.
-const SECONDS: u32 = 20;
+/// Long enough for what a test does in a trial, beside two busy loops: a kill in the guest, or one on this machine after a command by ssh has
+/// ended. A trial that loses its agent or its connection ends with it.
+const SECONDS: u32 = 6;
 
-/// The settings of a guest return after the loss of processes and of the network.
-pub fn check_killed(bed: &mut Bed, coordinator: &Coordinator, state: &mut LastState) {
+/// Treatments are in force in a trial, and the guests are afterwards as they were: by the agents after a trial, by the next agent when agent
+/// and guard are killed, and by the guard when the agent is killed.
+pub fn check_restored(bed: &mut Bed, coordinator: &Coordinator, state: &mut LastState, treated: Treated<'_>) {
     state.is_kept_by(bed, |bed| {
-        guard_agent_and_connection_are_killed(bed, coordinator);
-        agent_is_killed_with_its_guard_and_the_network_fails(bed, coordinator);
+        let (mut stepped, lines) = undisturbed_and_without_agent_and_guard(bed, coordinator, treated);
+        let guard = ids_of(&bed.guests()[0], &[GUARD]);
+        let without_agent = trial_that_loses(&mut stepped, bed, &[AGENT], treated);
+        let (report, seen) = stepped.report();
+        run(&bed.guests()[0], &until_ended(&guard));
+        assert_lost(&lines, &report, &seen);
+        assert!(without_agent.contains("failed: host a vanished"), "{seen:#?}");
+    });
+}
+
+/// The settings of a client return after each loss of processes, and after that of the network.
+pub fn check_killed(bed: &mut Bed, coordinator: &Coordinator, state: &mut LastState, treated: Treated<'_>) {
+    state.is_kept_by(bed, |bed| {
+        guard_agent_and_connection_are_killed(bed, coordinator, treated);
+        agent_is_killed_with_its_guard_and_the_network_fails(bed, coordinator, treated);
     });
 }
 
 /// The connection is the first loss, after which the run goes on: the next agent waits for that without a connection, which restores the
-/// ring. The second loss of a host, that of the agent, ends a run.
-fn guard_agent_and_connection_are_killed(bed: &mut Bed, coordinator: &Coordinator) {
-    let before = RING.before(&bed.guests()[0]);
-    let in_force = format!("{}, ", RING.treatment);
-    let steps = Steps { address: "10.1.0.2", before: &in_force, after: "", seconds: SECONDS };
+/// settings. The second loss of a host, that of the agent, ends a run.
+fn guard_agent_and_connection_are_killed(bed: &mut Bed, coordinator: &Coordinator, treated: Treated<'_>) {
+    let before = format!("{}, ", treated.in_plan());
+    let steps = Steps { address: treated.address, before: &before, after: "", seconds: SECONDS };
     let mut stepped = SteppedRun::start(bed, coordinator, &steps);
-    let without_guard = trial_that_loses(&mut stepped, bed, &[GUARD], &RING);
-    let without_connection = stepped.trial(bed, "pf0", |bed| {
-        assert_eq!(RING.value(&bed.guests()[0]), RING.in_force);
-        kill(connection_to_a(bed));
-    });
+    let without_guard = trial_that_loses(&mut stepped, bed, &[GUARD], treated);
+    let connection = connection_to_a(bed);
+    let printed = stepped.begin(&bed.guests()[0], &take_shown());
+    kill(connection);
+    let without_connection = stepped.line();
+    treated.assert_shown(&printed, true);
     // The change that finds the guard gone fails: what is in force is undone, and the next trial has a new guard.
     let not_treated = stepped.waiting_trial(bed, |bed| {
         let guard = ids_of(&bed.guests()[0], &[GUARD]);
-        run(&bed.guests()[0], &format!("kill -9 {guard}"));
+        run(&bed.guests()[0], &kill_in_guest(&guard));
     });
     stepped.wait_for_trial(&bed.guests()[0]);
-    assert_eq!(processes_of(&bed.guests()[0], GUARD).len(), 1);
-    let without_agent = trial_that_loses(&mut stepped, bed, &[AGENT], &RING);
+    let guard = ids_of(&bed.guests()[0], &[GUARD]);
+    let without_agent = trial_that_loses(&mut stepped, bed, &[AGENT], treated);
     let (report, seen) = stepped.report();
-    // The guard restores the ring in its own time.
-    run(&bed.guests()[0], &RING.until_restored(&before));
-    assert!(!without_guard.contains("failed") && !without_guard.contains("invalid"), "{seen:#?}");
+    // The guard restores the settings in its own time.
+    run(&bed.guests()[0], &until_ended(&guard));
+    assert!(is_undisturbed(&without_guard), "{seen:#?}");
     assert!(not_treated.contains("failed: host a: failed to keep the undo guard: "), "{seen:#?}");
     for line in [without_agent, without_connection] {
         assert!(line.contains("failed: host a vanished"), "{line}: {seen:#?}");
@@ -76,69 +70,98 @@ fn guard_agent_and_connection_are_killed(bed: &mut Bed, coordinator: &Coordinato
 }
 
 /// The next agent restores what is left in the journal. An agent that its coordinator cannot reach restores its host by itself.
-fn agent_is_killed_with_its_guard_and_the_network_fails(bed: &mut Bed, coordinator: &Coordinator) {
-    let before = MODERATION.before(&bed.guests()[0]);
-    let later = format!(", {}", MODERATION.treatment);
-    let steps = Steps { address: "10.1.0.2", before: "", after: &later, seconds: SECONDS };
-    let mut stepped = SteppedRun::start(bed, coordinator, &steps);
-    let without_both = trial_that_loses(&mut stepped, bed, &[GUARD, AGENT], &MODERATION);
-    // The next trial waits before it changes the setting.
-    stepped.wait_for_trial(&bed.guests()[0]);
-    assert_eq!(MODERATION.value(&bed.guests()[0]), before);
-    let without_network = stepped.trial(bed, "pf0", |bed| {
-        // ssh cannot show it: the address appears when the setting is restored.
-        let shown = format!(
-            "{}; ({}; cat /sys/class/net/mgmt/carrier > /tmp/carrier; ip address add 10.1.0.3/24 dev pf0) > /dev/null 2>&1 < /dev/null &",
-            MODERATION.now,
-            MODERATION.until_restored(&before)
-        );
-        assert_eq!(run(&bed.guests()[0], &shown).trim(), MODERATION.in_force);
-        set_management_link(&mut bed.guests()[0], false);
-    });
+fn agent_is_killed_with_its_guard_and_the_network_fails(
+    bed: &mut Bed,
+    coordinator: &Coordinator,
+    treated: Treated<'_>,
+) {
+    let (mut stepped, lines) = undisturbed_and_without_agent_and_guard(bed, coordinator, treated);
+    let both = ids_of(&bed.guests()[0], &[GUARD, AGENT]);
+    // ssh cannot show it: the address appears when the settings are restored.
+    let watch = format!(
+        "({}; cat /sys/class/net/mgmt/carrier > /tmp/carrier; {{ {} }} > /tmp/restored 2>&1; ip address add 10.1.0.3/24 dev pf0) \
+         > /dev/null 2>&1 < /dev/null & {}",
+        until_ended(&both),
+        treated.look(),
+        take_shown()
+    );
+    let printed = stepped.begin(&bed.guests()[0], &watch);
+    set_management_link(&mut bed.guests()[0], false);
+    let without_network = stepped.line();
+    treated.assert_shown(&printed, true);
     run(&bed.guests()[1], "until ping -c 1 -W 1 10.1.0.3; do usleep 50000; done");
     set_management_link(&mut bed.guests()[0], true);
     assert_eq!(run(&bed.guests()[0], "ip address del 10.1.0.3/24 dev pf0; cat /tmp/carrier"), "0\n");
+    treated.assert_shown(&run(&bed.guests()[0], "cat /tmp/restored"), false);
     let (report, seen) = stepped.report();
-    assert!(without_both.contains("failed: host a vanished"), "{seen:#?}");
+    assert_lost(&lines, &report, &seen);
     assert!(without_network.contains("failed: host a: it has sent nothing for "), "{seen:#?}");
-    let restored = "restored settings on host a that an earlier run left behind: ";
-    let is_restored = |text: &&str| text.contains(restored) && text.contains("rx-usecs of pf0");
-    assert!(warnings(&report).iter().any(is_restored), "{:#}", report["warnings"]);
 }
 
-/// A trial in which guest a loses the one process of each of these subcommands, in this order and at once, while the setting is in force.
+/// A trial in which nothing is lost, and one that loses agent and guard. Nothing of the treatments is in force before, and while the third
+/// trial waits. Returns the lines about both.
+fn undisturbed_and_without_agent_and_guard(
+    bed: &mut Bed,
+    coordinator: &Coordinator,
+    treated: Treated<'_>,
+) -> (SteppedRun, [String; 2]) {
+    for printed in run_in_both(treated.guests(bed), |_| treated.look()) {
+        treated.assert_shown(&printed, false);
+    }
+    let after = format!(", {}", treated.in_plan());
+    let steps = Steps { address: treated.address, before: "", after: &after, seconds: SECONDS };
+    let mut stepped = SteppedRun::start(bed, coordinator, &steps);
+    stepped.begin(&bed.guests()[0], "true");
+    for printed in run_in_both(treated.guests(bed), |_| take_shown()) {
+        treated.assert_shown(&printed, true);
+    }
+    let undisturbed = stepped.line();
+    let without_both = trial_that_loses(&mut stepped, bed, &[GUARD, AGENT], treated);
+    stepped.wait_for_trial(&bed.guests()[0]);
+    treated.assert_shown(&run(&bed.guests()[0], &treated.look()), false);
+    (stepped, [undisturbed, without_both])
+}
+
+/// Of a run whose first trial lost nothing, whose second one lost agent and guard, and whose third one failed as well.
+#[track_caller]
+fn assert_lost([undisturbed, without_both]: &[String; 2], report: &Value, seen: &[String]) {
+    assert!(is_undisturbed(undisturbed), "{seen:#?}");
+    assert!(without_both.contains("failed: host a vanished"), "{seen:#?}");
+    // The run ends within the second block, which then does not count.
+    assert_eq!((&report["trials_valid"], &report["trials_excluded"]), (&1.into(), &1.into()), "{seen:#?}");
+    let restored = "restored settings on host a that an earlier run left behind: ";
+    assert!(warnings(report).iter().any(|text| text.contains(restored)), "{:#}", report["warnings"]);
+}
+
+/// Whether the line is about a valid trial.
+fn is_undisturbed(line: &str) -> bool {
+    !line.contains("failed") && !line.contains("invalid")
+}
+
+/// A trial in which guest a loses the one process of each of these subcommands, in this order and at once, while the treatments are in force.
 /// They are looked up while the trial waits, which takes longer than a kill.
 fn trial_that_loses(
     stepped: &mut SteppedRun,
     bed: &mut Bed,
     subcommands: &[&str],
-    setting: &Setting,
+    treated: Treated<'_>,
 ) -> String {
     stepped.wait_for_trial(&bed.guests()[0]);
     let ids = ids_of(&bed.guests()[0], subcommands);
-    stepped.trial(bed, "pf0", |bed| {
-        let printed = run(&bed.guests()[0], &format!("{}; kill -9 {ids}", setting.now));
-        assert_eq!(printed.trim(), setting.in_force);
-    })
+    let script = format!("{}; {}", take_shown(), kill_in_guest(&ids));
+    let printed = stepped.begin(&bed.guests()[0], &script);
+    treated.assert_shown(&printed, true);
+    stepped.line()
 }
 
-impl Setting {
-    /// The value without the treatment.
-    #[track_caller]
-    fn before(&self, guest: &Guest) -> String {
-        let before = self.value(guest);
-        assert_ne!(before, self.in_force);
-        before
-    }
+fn kill_in_guest(ids: &[String]) -> String {
+    format!("kill -9 {}", ids.join(" "))
+}
 
-    fn value(&self, guest: &Guest) -> String {
-        run(guest, self.now).trim().to_owned()
-    }
-
-    /// Waits until it has its value of before.
-    fn until_restored(&self, before: &str) -> String {
-        format!("until [ \"$({})\" = {before} ]; do usleep 50000; done", self.now)
-    }
+/// Waits for the end of processes of a guest. The program of a process that nothing has waited for is gone.
+fn until_ended(ids: &[String]) -> String {
+    let programs = ids.iter().map(|id| format!("[ -e /proc/{id}/exe ]")).collect::<Vec<_>>();
+    format!("while {}; do usleep 50000; done", programs.join(" || "))
 }
 
 /// The carrier of the interface that ssh uses.
@@ -146,22 +169,23 @@ fn set_management_link(guest: &mut Guest, is_up: bool) {
     guest.qmp("set_link", &json!({ "name": "mgmt", "up": is_up })).unwrap();
 }
 
-/// The processes of a guest that run this subcommand of netduel. One program lists all processes: a program for each takes seconds.
-fn processes_of(guest: &Guest, subcommand: &str) -> Vec<String> {
+/// The id of the one process of each of these subcommands of netduel in a guest. One program lists all processes: a program for each takes
+/// seconds.
+#[track_caller]
+fn ids_of(guest: &Guest, subcommands: &[&str]) -> Vec<String> {
     let found = "for process in $(ls -l /proc/[0-9]*/exe 2>/dev/null | sed -n 's,.* /proc/\\([0-9]*\\)/exe -> .*netduel.*,\\1,p'); do \
          echo \"$process $(tr '\\0' ' ' < \"/proc/$process/cmdline\")\"; done";
     let found = run(guest, found);
-    let lines = found.lines().filter_map(|line| line.split_once(' '));
-    let ids = lines.filter(|(_, command)| command.split(' ').any(|word| word == subcommand));
-    ids.map(|(id, _)| id.to_owned()).collect()
-}
-
-/// The id of the one process of each of these subcommands, as words of a command.
-#[track_caller]
-fn ids_of(guest: &Guest, subcommands: &[&str]) -> String {
-    let ids: Vec<String> = subcommands.iter().flat_map(|one| processes_of(guest, one)).collect();
-    assert_eq!(ids.len(), subcommands.len(), "one process of each of {subcommands:?}: {ids:?}");
-    ids.join(" ")
+    let of = |subcommand: &&str| {
+        let lines = found.lines().filter_map(|line| line.split_once(' '));
+        let ids: Vec<&str> = lines
+            .filter(|(_, command)| command.split(' ').any(|word| word == *subcommand))
+            .map(|(id, _)| id)
+            .collect();
+        let [id] = ids[..] else { panic!("one process of {subcommand}: {ids:?}\n{found}") };
+        id.to_owned()
+    };
+    subcommands.iter().map(of).collect()
 }
 
 /// The coordinator's master connection to guest a.

@@ -6,12 +6,12 @@ use netduel_guests::{Bed, Prepared, SCENES_AT_A_TIME, Scene};
 use super::azure::check_bed;
 use super::coordinator::{Coordinator, FEW_ROUND_TRIPS, assert_all_valid, plan, warnings};
 use super::device_treatments::{
-    E1000E_IN_FORCE, E1000E_REFUSED, IGB_IN_FORCE, IGB_REFUSED, IGBVF_IN_FORCE, VIRTIO_IN_FORCE,
-    VIRTIO_REFUSED, VMXNET3_IN_FORCE, VMXNET3_REFUSED,
+    E1000E_IN_FORCE, E1000E_REFUSED, IGB_IN_FORCE, IGB_REFUSED, IGBVF_IN_FORCE, PRIMARY_REMOVED,
+    VIRTIO_IN_FORCE, VIRTIO_REFUSED, VMXNET3_IN_FORCE, VMXNET3_REFUSED,
 };
 use super::failover::{check_bond, check_changes_below_net_failover};
 use super::inspected::{check_remedies, interface};
-use super::killed::check_killed;
+use super::killed::{check_killed, check_restored};
 use super::nic_features::{
     BUSY_POLLING, Nic, assert_busy_polled, check_time_stamps_and_busy_polling, check_time_stamps_and_xdp,
     check_xdp,
@@ -19,7 +19,7 @@ use super::nic_features::{
 use super::places::Places;
 use super::states::{check_nodes, check_states};
 use super::timed::Timed;
-use super::treatments::{LastState, check_in_force, check_refused};
+use super::treatments::{InForce, LastState, Treated, check_refused};
 use super::{assert_nothing_left, end, kill, network_namespace, prepared, processes, run, run_in_both};
 
 /// Also where another program than xtask runs the tests.
@@ -74,11 +74,10 @@ fn igb_scene_is_inspected_treated_and_restored_and_ends_with_its_holder() {
         timed.check("remedies", || check_remedies(&mut bed, &coordinator));
         let nic = Nic { interface: "pf0", address: "10.1.0.2" };
         timed.check("XDP", || check_xdp(&mut bed, &coordinator, &mut state, nic));
-        timed.check("treatments in force", || {
-            check_in_force(&mut bed, &coordinator, &mut state, "10.1.0.2", IGB_IN_FORCE);
-        });
+        let [beside_rss, queues] = IGB_IN_FORCE;
         timed.check("treatments of a virtual function", || {
-            check_in_force(&mut bed, &coordinator, &mut state, "10.2.0.2", IGBVF_IN_FORCE);
+            let treated = Treated::both("10.2.0.2", &IGBVF_IN_FORCE);
+            check_restored(&mut bed, &coordinator, &mut state, treated);
         });
         timed.check("refused treatments", || {
             check_refused(&mut bed, &coordinator, &mut state, "10.1.0.2", IGB_REFUSED);
@@ -90,8 +89,12 @@ fn igb_scene_is_inspected_treated_and_restored_and_ends_with_its_holder() {
         timed.check("time stamps and busy polling", || {
             check_time_stamps_and_busy_polling(&mut bed, &coordinator, nic);
         });
-        timed.check("killed processes", || check_killed(&mut bed, &coordinator, &mut state));
-        timed.check("queues after RSS", || queues_can_change_after_rss(&mut bed, &coordinator, &mut state));
+        timed.check("killed processes", || {
+            check_killed(&mut bed, &coordinator, &mut state, Treated::client("10.1.0.2", &[beside_rss]));
+        });
+        timed.check("queues after RSS", || {
+            queues_can_change_after_rss(&mut bed, &coordinator, &mut state, queues);
+        });
         timed.check("bed of Azure", || check_bed(&mut bed, &coordinator));
         timed.check("states", || check_states(&mut bed));
         timed.check("queues by hand", || queues_can_be_changed_by_hand(&mut bed));
@@ -124,9 +127,11 @@ fn virtio_scene_is_inspected() {
         timed.check("traffic of a trial", || {
             traffic_of_a_trial_stays_in_it_and_its_path_is_proven(&mut bed, &coordinator);
         });
-        timed.check("treatments in force", || {
-            check_in_force(&mut bed, &coordinator, &mut state, "10.1.0.2", VIRTIO_IN_FORCE);
-        });
+        for table in VIRTIO_IN_FORCE {
+            timed.check("treatments", || {
+                check_restored(&mut bed, &coordinator, &mut state, Treated::both("10.1.0.2", &[table]));
+            });
+        }
         timed.check("refused treatments", || {
             check_refused(&mut bed, &coordinator, &mut state, "10.1.0.2", VIRTIO_REFUSED);
         });
@@ -146,8 +151,9 @@ fn vmxnet3_scene_is_inspected() {
         let coordinator = Coordinator::new(&mut bed);
         let mut state = LastState::default();
         timed.check("remedies", || check_remedies(&mut bed, &coordinator));
-        timed.check("treatments in force", || {
-            check_in_force(&mut bed, &coordinator, &mut state, "10.1.0.2", VMXNET3_IN_FORCE);
+        timed.check("treatments", || {
+            let treated = Treated::both("10.1.0.2", &VMXNET3_IN_FORCE);
+            check_restored(&mut bed, &coordinator, &mut state, treated);
         });
         timed.check("refused treatments", || {
             check_refused(&mut bed, &coordinator, &mut state, "10.1.0.2", VMXNET3_REFUSED);
@@ -178,8 +184,9 @@ fn primary_of_the_e1000e_scene_leaves_and_returns() {
         timed.check("remedies", || check_remedies(&mut bed, &coordinator));
         timed.check("removed primary", || removed_primary_returns_as_it_was(&mut bed, &coordinator));
         timed.check("dead path", || dead_path_is_not_recovered(&mut bed, &coordinator, &mut state));
-        timed.check("treatments in force", || {
-            check_in_force(&mut bed, &coordinator, &mut state, "10.2.0.2", E1000E_IN_FORCE);
+        timed.check("treatments", || {
+            let treated = Treated::both("10.2.0.2", &E1000E_IN_FORCE);
+            check_restored(&mut bed, &coordinator, &mut state, treated);
         });
         timed.check("refused treatments", || {
             check_refused(&mut bed, &coordinator, &mut state, "10.2.0.2", E1000E_REFUSED);
@@ -252,13 +259,14 @@ fn function_below_net_failover_is_not_set_down(bed: &Bed, coordinator: &Coordina
     assert!(why.is_some_and(|line| line.contains("net_failover")), "{}", printed.stderr);
 }
 
-/// RSS leaves the table as the driver made it, so that the number of queues can change.
-fn queues_can_change_after_rss(bed: &mut Bed, coordinator: &Coordinator, state: &mut LastState) {
-    let rss = "treatments = [{ rss = \"equal 1\", interface = \"pf0\" }]";
-    let queues = "treatments = [{ queues = 1, interface = \"pf0\" }]";
-    let plan = plan("10.1.0.2", &[("rss", rss), ("queues", queues)], FEW_ROUND_TRIPS, 2);
-    let report = state.is_kept_by(bed, |bed| coordinator.report(bed, &plan));
-    assert_all_valid(&report, 4);
+/// The treatments before these left the RSS table as the driver made it, so that the number of queues can change.
+fn queues_can_change_after_rss(
+    bed: &mut Bed,
+    coordinator: &Coordinator,
+    state: &mut LastState,
+    queues: &[InForce],
+) {
+    check_restored(bed, coordinator, state, Treated::both("10.1.0.2", &[queues]));
 }
 
 /// The RSS table is still that of the driver. Last: virtual functions lose their links some time after this.
@@ -326,10 +334,8 @@ fn removed_primary_returns_as_it_was(bed: &mut Bed, coordinator: &Coordinator) {
     let renamed =
         format!("ip link set eth0 down; ip link set eth0 name prim0; {settings}; . /scene.sh; up prim0");
     run(&bed.guests()[0], &renamed);
-    let removed = "treatments = [{ pci = \"removed\", interface = \"fo0\", on = \"client\" }]";
-    let plan = plan("10.1.0.2", &[("active", ""), ("removed", removed)], FEW_ROUND_TRIPS, 2);
-    let report = LastState::default().is_kept_by(bed, |bed| coordinator.report(bed, &plan));
-    assert_all_valid(&report, 4);
+    let treated = Treated::client("10.1.0.2", &[PRIMARY_REMOVED]);
+    check_restored(bed, coordinator, &mut LastState::default(), treated);
     let guest = &bed.guests()[0];
     let shown =
         run(guest, "cat /sys/class/net/prim0/carrier; basename $(readlink /sys/class/net/prim0/master)");

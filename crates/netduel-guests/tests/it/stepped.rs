@@ -12,9 +12,9 @@ use super::run;
 pub struct Steps<'a> {
     /// The server's.
     pub address: &'a str,
-    /// Treatments of the client that are in force while a trial waits, each with a comma after it.
+    /// Treatments that are in force while a trial waits, each with a comma after it.
     pub before: &'a str,
-    /// Treatments of the client that are applied when the test lets a trial begin, each with a comma before it.
+    /// Treatments that are applied when the test lets a trial begin, each with a comma before it.
     pub after: &'a str,
     /// Duration of the traffic, seconds: longer than the test takes for a change on a busy machine.
     pub seconds: u32,
@@ -50,17 +50,23 @@ impl SteppedRun {
     }
 
     /// Lets a trial begin, makes the change when half a second of its traffic has passed, and returns the line about the trial.
-    pub fn trial(&mut self, bed: &mut Bed, interface: &str, change: impl FnOnce(&mut Bed)) -> String {
-        let sent = format!("/sys/class/net/{interface}/statistics/tx_packets");
-        self.in_client(
-            &bed.guests()[0],
-            &format!(
-                "read -r from < {sent}; touch {GO}; \
-                 timeout 180 sh -c \"until [ \\$(cat {sent}) -ge $((from + 50)) ]; do usleep 20000; done\""
-            ),
-        );
+    pub fn trial(&mut self, bed: &mut Bed, change: impl FnOnce(&mut Bed)) -> String {
+        self.begin(&bed.guests()[0], "true");
         change(bed);
         self.line()
+    }
+
+    /// Lets a trial begin, and runs a script in the client when half a second of its traffic has passed: in the same command, because another
+    /// one could come after a short trial. Returns what the script printed; [`Self::line`] comes next. The client counts the datagrams itself,
+    /// because counters of a NIC may begin again with a treatment.
+    pub fn begin(&mut self, client: &Guest, script: &str) -> String {
+        let sent = "awk '/^Udp: [0-9]/ { print $5 }' /proc/net/snmp";
+        let sent_in_quotes = sent.replace('$', "\\$");
+        let wait = format!("until [ \\$({sent_in_quotes}) -ge $((from + 50)) ]; do usleep 20000; done");
+        self.in_client(
+            client,
+            &format!("from=$({sent}); touch {GO}; timeout 180 sh -c \"{wait}\" && {{ {script}; }}"),
+        )
     }
 
     /// Makes the change while the next trial waits, lets it begin, and returns the line about the trial.
@@ -76,17 +82,19 @@ impl SteppedRun {
         self.in_client(client, &format!("timeout 180 sh -c \"until [ -e {WAITS} ]; do usleep 20000; done\""));
     }
 
-    /// Runs a command in the client that waits for the run.
-    fn in_client(&mut self, client: &Guest, script: &str) {
-        if !client.ssh_output(script).unwrap().status.success() {
+    /// Runs a command in the client that waits for the run, and returns what it printed.
+    fn in_client(&mut self, client: &Guest, script: &str) -> String {
+        let output = client.ssh_output(script).unwrap();
+        if !output.status.success() {
             // The run may have ended: its report and its last lines tell why no trial began.
             let (_, seen) = self.report();
-            panic!("no trial after {seen:#?}");
+            panic!("no trial after {seen:#?}: {}", String::from_utf8_lossy(&output.stderr));
         }
+        String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     /// The next line about a trial.
-    fn line(&mut self) -> String {
+    pub fn line(&mut self) -> String {
         for line in self.lines.by_ref().map_while(Result::ok) {
             let is_of_trial = line.trim_start().starts_with("trial ");
             self.seen.push(line.clone());

@@ -1,10 +1,9 @@
-//! Treatments on the devices of a scene: in force while the traffic runs, as ethtool(8), sysfs and /proc show it, and undone after it.
-use std::collections::BTreeMap;
-
+//! Treatments on the devices of a scene: in force as ethtool(8), sysfs and /proc show it, or refused; and the state of the guests before and
+//! after.
 use netduel_guests::{Bed, Guest};
 
-use super::coordinator::{Coordinator, assert_all_valid, plan};
-use super::{run, run_in_both};
+use super::coordinator::{Coordinator, plan};
+use super::run_in_both;
 
 /// A treatment, a command that prints what it changes, and a text of its output while it is in force, and only then.
 pub struct InForce {
@@ -21,11 +20,11 @@ pub struct Refused {
 
 /// Everything of the interfaces that a treatment may change, as the guest's own programs print it. Of an RSS table it has how many entries each
 /// queue has: a table that is reset to that of the driver may deal them in another order (igb). A NIC that was removed returns with another
-/// index. A virtual function loses its link some time after its physical function was restarted. Each process costs an emulated processor tens
-/// of milliseconds: one program reads as many files as it can.
+/// index, and a bond counts how often a port failed. A virtual function loses its link some time after its physical function was restarted.
+/// Each process costs an emulated processor tens of milliseconds: one program reads as many files as it can.
 const STATE: &str = "for entry in /sys/class/net/*; do \
      until { carrier=; read -r carrier < \"$entry/carrier\"; [ \"$carrier\" != 0 ]; } 2>/dev/null; do usleep 50000; done; done; \
-     ip -d -o link show | sed \"s/^[0-9]*: //\" | sort; \
+     ip -d -o link show | sed \"s/^[0-9]*: //; s/ link_failure_count [0-9]*//\" | sort; \
      for entry in /sys/class/net/*; do name=${entry##*/}; echo \"== $name\"; \
      for option in -k -g -l -c; do ethtool $option \"$name\" 2>&1; done; done; \
      for entry in /sys/class/net/*; do name=${entry##*/}; ethtool -x \"$name\" 2>&1 | sed \"s/^/$name /\"; done | \
@@ -60,59 +59,74 @@ impl LastState {
     }
 }
 
-/// Runs two arms, each with some of the treatments on the client. A command treatment after them, which is applied after them, stores what is
-/// shown. Nothing of it may be shown before: such a row would pass without its treatment.
-pub fn check_in_force(
-    bed: &mut Bed,
-    coordinator: &Coordinator,
-    state: &mut LastState,
-    address: &str,
-    table: [&[InForce]; 2],
-) {
-    let looks = [0, 1].map(|arm| looks(arm, table[arm]));
-    let keys = [0, 1].map(|arm| {
-        let treatments: Vec<String> =
-            table[arm].iter().map(|row| format!("{{ {}, on = \"client\" }}, ", row.treatment)).collect();
+/// Treatments that are in force at a time, on a path.
+#[derive(Clone, Copy)]
+pub struct Treated<'a> {
+    /// The server's.
+    pub address: &'a str,
+    tables: &'a [&'a [InForce]],
+    /// As in a plan.
+    on: &'static str,
+}
+
+impl<'a> Treated<'a> {
+    /// Treatments of the client.
+    pub fn client(address: &'a str, tables: &'a [&'a [InForce]]) -> Self {
+        Self { address, tables, on: "client" }
+    }
+
+    /// Treatments of both ends.
+    pub fn both(address: &'a str, tables: &'a [&'a [InForce]]) -> Self {
+        Self { address, tables, on: "both" }
+    }
+
+    /// The guests that have them.
+    pub fn guests<'b>(&self, bed: &'b mut Bed) -> &'b [Guest] {
+        let count = if self.on == "both" { 2 } else { 1 };
+        &bed.guests()[..count]
+    }
+
+    /// The treatments of a plan, and a command after them that stores what the rows show in [`SHOWN`].
+    pub fn in_plan(&self) -> String {
+        let on = self.on;
+        let treatment = |row: &InForce| format!("{{ {}, on = \"{on}\" }}, ", row.treatment);
+        let treatments: String = self.rows().map(treatment).collect();
+        let look = self.look();
         format!(
-            "treatments = [{}{{ command = [\"sh\", \"-c\", '{{ {} }} >/tmp/shown-{arm} 2>&1'], undo = [\"true\"], on = \"client\" }}]",
-            treatments.concat(),
-            looks[arm]
+            "{treatments}{{ command = [\"sh\", \"-c\", '{{ {look} }} >{SHOWN} 2>&1'], undo = [\"true\"], on = \"{on}\" }}"
         )
-    });
-    let printed = run(&bed.guests()[0], &looks.concat());
-    let before = shown(&printed);
-    let text = plan(address, &[("first", &keys[0]), ("second", &keys[1])], SHORT, 2);
-    let report = state.is_kept_by(bed, |bed| coordinator.report(bed, &text));
-    assert_all_valid(&report, 4);
-    let printed = run(&bed.guests()[0], "cat /tmp/shown-0 /tmp/shown-1");
-    let during = shown(&printed);
-    for (arm, rows) in table.iter().enumerate() {
-        for (place, row) in rows.iter().enumerate() {
-            let (before, during) = (before[&*mark(arm, place)], during[&*mark(arm, place)]);
-            assert!(!before.contains(row.shows), "{}: {:?} was in\n{before}", row.treatment, row.shows);
-            assert!(during.contains(row.shows), "{}: {:?} is not in\n{during}", row.treatment, row.shows);
+    }
+
+    /// Prints what the rows change, each after a mark.
+    pub fn look(&self) -> String {
+        let look = |row: &InForce| format!("echo {MARK}; {}; ", row.shown_by);
+        self.rows().map(look).collect()
+    }
+
+    /// All rows show their treatment in what [`Self::look`] printed, or none of them does.
+    #[track_caller]
+    pub fn assert_shown(&self, printed: &str, is_in_force: bool) {
+        let mut parts = printed.split(MARK).skip(1);
+        for row in self.rows() {
+            let part = parts.next().unwrap_or_else(|| panic!("{}: nothing in\n{printed}", row.treatment));
+            let is_shown = part.contains(row.shows);
+            assert_eq!(is_shown, is_in_force, "{}: {:?} in\n{part}", row.treatment, row.shows);
         }
+    }
+
+    fn rows(&self) -> impl Iterator<Item = &'a InForce> + use<'a> {
+        self.tables.iter().copied().flatten()
     }
 }
 
-/// Prints what the rows of an arm change, each after its mark.
-fn looks(arm: usize, rows: &[InForce]) -> String {
-    let look = |(place, row): (usize, &InForce)| format!("echo {}; {}; ", mark(arm, place), row.shown_by);
-    rows.iter().enumerate().map(look).collect::<Vec<_>>().concat()
+/// Prints what the rows showed after the treatments of a trial; once, so that no later trial shows it.
+pub fn take_shown() -> String {
+    format!("cat {SHOWN}; rm {SHOWN}")
 }
 
+const SHOWN: &str = "/tmp/shown";
 /// The line before what a row shows.
-fn mark(arm: usize, place: usize) -> String {
-    format!("{MARK}{arm}-{place}")
-}
-
-const MARK: &str = "netduel-row-";
-
-/// What was printed after each mark.
-fn shown(printed: &str) -> BTreeMap<String, &str> {
-    let parts = printed.split(MARK).filter_map(|part| part.split_once('\n'));
-    parts.map(|(row, shown)| (format!("{MARK}{row}"), shown)).collect()
-}
+const MARK: &str = "netduel-row";
 
 /// Runs an arm for each treatment on the client, each of which is refused with its reason.
 pub fn check_refused(
@@ -149,6 +163,6 @@ pub fn check_refused(
     }
 }
 
-/// Round trips for as long as a treatment takes to be looked at.
+/// Round trips of a trial that is refused before them.
 const SHORT: &str =
     "[[workloads]]\nname = \"rr\"\ntype = \"tcp-rr\"\nduration = \"300 ms\"\nrequest_rate = \"100 /s\"\n";
