@@ -2,8 +2,13 @@
 use netduel_guests::{Bed, Guest};
 use serde_json::{Value, json};
 
+use super::bond::{ACTIVE_IN_BOND, plug_into_bond, set_up_bond};
 use super::coordinator::{Coordinator, FEW_ROUND_TRIPS, assert_all_valid, plan, warnings};
 use super::device_treatments::PORT_DOWN;
+use super::failover_cases::{
+    Case, Timing, assert_outcomes, cases_below_a_bond, cases_below_net_failover, change_below_a_bond,
+    change_below_net_failover, events_of, measure, plan_of,
+};
 use super::killed::check_restored;
 use super::run;
 use super::stepped::{SteppedRun, Steps};
@@ -31,115 +36,61 @@ pub fn check_bond(bed: &mut Bed, coordinator: &Coordinator) {
     check_restored(bed, coordinator, &mut LastState::default(), Treated::client("10.2.0.2", &[PORT_DOWN]));
 }
 
-/// A bond of two NICs in each guest.
-pub fn set_up_bond(bed: &mut Bed) {
-    let set_up = |guest: &mut Guest, number: u8| {
-        run(guest, &format!("{LOAD_BONDING}; ip address add 10.2.0.{number}/24 dev bond0"));
-        for interface in ["hot0", "hot1"] {
-            plug_into_bond(guest, interface);
-        }
-        run(guest, ACTIVE_IN_BOND);
-    };
-    // At a time: each guest has a core of its own.
-    std::thread::scope(|scope| {
-        for (guest, number) in bed.guests().iter_mut().zip(1..) {
-            scope.spawn(move || set_up(guest, number));
-        }
-    });
-    run(&bed.guests()[0], "ping -c 1 -W 60 10.2.0.2");
+/// Paths that recover return after the traffic: longer than a bond or net_failover takes for another path, whatever else the machine does.
+const TIMING: Timing = Timing { away: 1, back: 4, returns_always: false, duration: 6, blocks: 2 };
+
+/// The cases with these names, in a run.
+fn measured(
+    bed: &mut Bed,
+    coordinator: &Coordinator,
+    address: &str,
+    cases: Vec<Case>,
+    names: &[&str],
+    change: impl FnMut(&mut Guest, &str),
+) -> (Vec<Case>, Value) {
+    let cases: Vec<Case> = cases.into_iter().filter(|case| names.contains(&case.name)).collect();
+    assert_eq!(cases.len(), names.len(), "{names:?}");
+    let report = measure(bed, coordinator, &plan_of(address, &cases, TIMING), change);
+    assert_outcomes(&report, &cases, TIMING);
+    (cases, report)
 }
 
-/// Without `max_bonds` the module makes a bond0 of its own, in another mode.
-const LOAD_BONDING: &str = "set -e; while read -r name; do insmod /modules/$name.ko max_bonds=0; done < /modules/bonding.order; \
-     ip link add bond0 type bond mode active-backup miimon 100; ip link set bond0 up";
-
-/// `hot0` carries the bond's traffic, whichever port had it.
-pub const ACTIVE_IN_BOND: &str = "echo hot0 > /sys/class/net/bond0/bonding/primary; \
-     until [ \"$(cat /sys/class/net/bond0/bonding/active_slave)\" = hot0 ]; do usleep 50000; done";
-
-/// A new NIC is eth0, because all others have names of their own. Its address does not tell it from the other port: a bond gives its
-/// ports one address, that of the port that it had first.
-pub fn plug_into_bond(guest: &mut Guest, interface: &str) {
-    guest.plug_model(interface, "e1000e").unwrap();
-    run(guest, &join_bond(interface));
+/// netduel removes the primary, with the standby up and down, and QEMU unplugs it or takes its carrier.
+pub fn check_failovers_below_net_failover(bed: &mut Bed, coordinator: &Coordinator) {
+    let names = ["sysfs removal", "dead", "unplug", "carrier"];
+    let cases = cases_below_net_failover();
+    let (cases, report) = measured(bed, coordinator, "10.1.0.2", cases, &names, change_below_net_failover);
+    let dead = cases.iter().find(|case| case.name == "dead").unwrap();
+    dead_path_is_not_recovered(&events_of(&report, dead)[0]);
 }
 
-/// A new NIC joins the bond under this name.
-pub fn join_bond(interface: &str) -> String {
-    format!(
-        "set -e; . /scene.sh; until [ -e /sys/class/net/eth0 ]; do usleep 50000; done; ip link set eth0 down; \
-         ip link set eth0 name {interface}; ip link set {interface} master bond0; up {interface}"
-    )
+/// Nothing arrives until the return.
+fn dead_path_is_not_recovered(removal: &Value) {
+    let until_return_ns = (f64::from(TIMING.back - TIMING.away) - 0.5) * 1e9;
+    for way in ["client_to_server", "server_to_client"] {
+        assert!(removal[way]["outage_ns"]["p50"].as_f64().unwrap() > until_return_ns, "{removal:#}");
+    }
+    for dip in removal["client_to_server"]["streams_by_trial"].as_array().unwrap() {
+        assert_eq!((&dip["settled_bps"], &dip["recovery_ns"]), (&0.0.into(), &Value::Null), "{dip:#}");
+    }
 }
 
-/// When a path goes away in a trial, seconds.
-const AWAY_S: u32 = 1;
-/// When it returns: so late that the bond has the other port long before, whatever else the machine does.
-const RETURN_S: u32 = 8;
-
-/// netduel itself sets the active port down, as an event of a failover and as a treatment, or a command removes it: the other port carries
-/// the packets meanwhile, and the bond has its active port again afterwards.
+/// The active port goes as an event of a failover, by a command or by QEMU, and returns; and as a treatment, after which the bond has it again.
 fn active_port_of_a_bond_goes_and_returns(bed: &mut Bed, coordinator: &Coordinator) {
+    let names = ["down", "graceful", "unplug", "carrier"];
+    measured(bed, coordinator, "10.2.0.2", cases_below_a_bond(), &names, change_below_a_bond);
     // Without a primary the bond would stay with the other port. Linux 6.12 takes the first port when the primary is cleared.
     let without_primary = "set -e; cd /sys/class/net/bond0/bonding; echo > primary; echo hot0 > active_slave";
     run(&bed.guests()[0], without_primary);
     assert_eq!(run(&bed.guests()[0], ACTIVE), "hot0\n");
-    let failover = format!(
-        "[[workloads]]\nname = \"failover\"\ntype = \"failover\"\nduration = \"{} s\"\nstreams = 1\n",
-        RETURN_S + 2
-    );
-    let event = |what: &str| {
-        format!(
-            "set = {{ events = [{{ at = \"{AWAY_S} s\", {what}, interface = \"bond0\" }}, \
-             {{ at = \"{RETURN_S} s\", do = \"return\", interface = \"bond0\" }}] }}"
-        )
-    };
-    let words = |script: &str| format!("[\"sh\", \"-c\", {script:?}]");
-    // The bond takes a port as its active one when it has seen the carrier.
-    let back = format!(
-        "echo 1 > /sys/bus/pci/rescan; {}; until echo hot0 > /sys/class/net/bond0/bonding/active_slave; do usleep 50000; done",
-        join_bond("hot0")
-    );
-    let (away, back) = (words("echo 1 > /sys/class/net/hot0/device/remove"), words(&back));
-    let set_down = event("do = \"down\"");
-    let removed = event(&format!("do = \"command\", command = {away}, undo = {back}"));
-    let report = over_the_backup(bed, coordinator, &[("down", &set_down), ("command", &removed)], &failover);
-    assert_paths_go_on(&report);
-
+    let sent = sent_by_the_backup(&bed.guests()[0]);
     let down = "expect_interface = { client = \"hot1\", server = \"hot0\" }\n\
          treatments = [{ vf = \"down\", interface = \"bond0\", on = \"client\" }]";
-    // Beside few round trips the agent's own connection is too much other traffic for a proof of path on a busy machine.
-    let stream = "[[workloads]]\nname = \"stream\"\ntype = \"tcp-stream\"\nduration = \"1 s\"\n";
-    over_the_backup(bed, coordinator, &[("up", ""), ("down", down)], stream);
-}
-
-/// Runs two arms. All trials are valid, the other port carries packets, and the active port is the same again.
-fn over_the_backup(bed: &mut Bed, coordinator: &Coordinator, arms: &[(&str, &str)], workload: &str) -> Value {
-    let sent = sent_by_the_backup(&bed.guests()[0]);
-    let report = coordinator.report(bed, &plan("10.2.0.2", arms, workload, 2));
+    let plan = plan("10.2.0.2", &[("up", ""), ("down", down)], FEW_ROUND_TRIPS, 2);
+    let report = coordinator.report(bed, &plan);
     assert_all_valid(&report, 4);
     assert!(sent_by_the_backup(&bed.guests()[0]) > sent + 100, "{sent}: {:#}", report["warnings"]);
     assert_eq!(run(&bed.guests()[0], ACTIVE), "hot0\n");
-    report
-}
-
-/// The first event of each arm, of which the name of the arm is the kind, has an outage that ends before the return, and the streams go on
-/// until then. How long it is, and how soon they are steady again, depends on the machine.
-fn assert_paths_go_on(report: &Value) {
-    // An event may begin late.
-    let until_return_ns = f64::from(RETURN_S - AWAY_S - 1) * 1e9;
-    let arms = report["workloads"][0]["arms"].as_array().unwrap();
-    assert_eq!(arms.len(), 2, "{arms:#?}");
-    for arm in arms {
-        let event = &arm["failover"]["events"][0];
-        assert_eq!(event["kind"], arm["arm"], "{event:#}");
-        for way in ["client_to_server", "server_to_client"] {
-            assert!(event[way]["outage_ns"]["max"].as_f64().unwrap() < until_return_ns, "{event:#}");
-        }
-        let dips = event["client_to_server"]["streams_by_trial"].as_array().unwrap();
-        assert_eq!(dips.len(), 2, "{event:#}");
-        assert!(dips.iter().all(|dip| dip["settled_bps"].as_f64().unwrap() > 0.0), "{event:#}");
-    }
 }
 
 /// Prints the active port of the bond.

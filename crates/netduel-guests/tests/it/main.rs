@@ -3,10 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails, in its helpers too")]
 
 mod azure;
+mod bond;
 mod connection;
 mod coordinator;
 mod device_treatments;
 mod failover;
+mod failover_cases;
 mod failover_table;
 mod inspected;
 mod killed;

@@ -9,7 +9,7 @@ use super::device_treatments::{
     E1000E_IN_FORCE, E1000E_REFUSED, IGB_IN_FORCE, IGB_REFUSED, IGBVF_IN_FORCE, PRIMARY_REMOVED,
     VIRTIO_IN_FORCE, VIRTIO_REFUSED, VMXNET3_IN_FORCE, VMXNET3_REFUSED,
 };
-use super::failover::{check_bond, check_changes_below_net_failover};
+use super::failover::{check_bond, check_changes_below_net_failover, check_failovers_below_net_failover};
 use super::inspected::{check_remedies, interface};
 use super::killed::{check_killed, check_restored};
 use super::nic_features::{
@@ -183,7 +183,6 @@ fn primary_of_the_e1000e_scene_leaves_and_returns() {
         let mut state = LastState::default();
         timed.check("remedies", || check_remedies(&mut bed, &coordinator));
         timed.check("removed primary", || removed_primary_returns_as_it_was(&mut bed, &coordinator));
-        timed.check("dead path", || dead_path_is_not_recovered(&mut bed, &coordinator, &mut state));
         timed.check("treatments", || {
             let treated = Treated::both("10.2.0.2", &E1000E_IN_FORCE);
             check_restored(&mut bed, &coordinator, &mut state, treated);
@@ -195,7 +194,8 @@ fn primary_of_the_e1000e_scene_leaves_and_returns() {
         timed.check("time stamps and XDP", || {
             check_time_stamps_and_xdp(&mut bed, &coordinator, &mut state, nic);
         });
-        // Last: it changes the guests itself.
+        // Last: they change the guests themselves.
+        timed.check("failovers", || check_failovers_below_net_failover(&mut bed, &coordinator));
         timed.check("changes below net_failover", || {
             check_changes_below_net_failover(&mut bed, &coordinator);
         });
@@ -347,35 +347,6 @@ fn removed_primary_returns_as_it_was(bed: &mut Bed, coordinator: &Coordinator) {
         guest,
         &format!("{defaults}; ip link set prim0 down; ip link set prim0 name eth0; . /scene.sh; up eth0"),
     );
-}
-
-/// The primary is removed and returns: with its standby the path goes on; without it there is no recovery until the return.
-fn dead_path_is_not_recovered(bed: &mut Bed, coordinator: &Coordinator, state: &mut LastState) {
-    let workload = "[[workloads]]\nname = \"failover\"\ntype = \"failover\"\nduration = \"6 s\"\nstreams = 1\n\
-         events = [{ at = \"1 s\", do = \"remove\", interface = \"fo0\" }, { at = \"4 s\", do = \"return\", interface = \"fo0\" }]\n";
-    let dead = "treatments = [{ command = [\"ip\", \"link\", \"set\", \"fo0nsby\", \"down\"], \
-         undo = [\"ip\", \"link\", \"set\", \"fo0nsby\", \"up\"], on = \"client\" }]";
-    let plan = plan("10.1.0.2", &[("standby", ""), ("dead", dead)], workload, 2);
-    let report = state.is_kept_by(bed, |bed| coordinator.report(bed, &plan));
-    assert_all_valid(&report, 4);
-    let arms = report["workloads"][0]["arms"].as_array().unwrap();
-    let removal = |arm: usize| &arms[arm]["failover"]["events"][0];
-    assert_eq!((&removal(0)["kind"], &arms[1]["arm"]), (&"remove".into(), &"dead".into()));
-    let until_return = 2.5e9;
-    for way in ["client_to_server", "server_to_client"] {
-        let outages = |arm: usize| removal(arm)[way]["outage_ns"].clone();
-        assert!(outages(0)["max"].as_f64().unwrap() < until_return, "{:#}", removal(0));
-        assert!(outages(1)["p50"].as_f64().unwrap() > until_return, "{:#}", removal(1));
-    }
-    let dips = removal(1)["client_to_server"]["streams_by_trial"].as_array().unwrap();
-    assert_eq!(dips.len(), 2);
-    for dip in dips {
-        assert_eq!(
-            (&dip["settled_bps"], &dip["recovery_ns"]),
-            (&0.0.into(), &serde_json::Value::Null),
-            "{dip:#}"
-        );
-    }
 }
 
 /// Driver, queues and virtual functions.
