@@ -19,7 +19,7 @@ const OF_THIS_MACHINE: [&str; 6] = ["dash", "ip", "tc", "ethtool", "ss", "iperf3
 /// Applets that must not hide those.
 const NOT_OF_BUSYBOX: [&str; 5] = ["ip", "tc", "ethtool", "ss", "sh"];
 /// Modules for treatments, in addition to those of scenes' NICs.
-const OTHER_MODULES: [&str; 13] = [
+const OTHER_MODULES: [&str; 16] = [
     "bonding",
     "sch_netem",
     "sch_htb",
@@ -27,6 +27,9 @@ const OTHER_MODULES: [&str; 13] = [
     "sch_fq",
     "sch_ingress",
     "cls_bpf",
+    "cls_matchall",
+    "act_mirred",
+    "ifb",
     "veth",
     "bridge",
     "pktgen",
