@@ -41,8 +41,11 @@ static ALONE: [Alone; 2] = [
         ],
         threads: 1,
     },
-    Alone { name: "netduel_guests/it", modules: &[""], threads: TESTS_AT_A_TIME },
+    Alone { name: GUESTS, modules: &[""], threads: TESTS_AT_A_TIME },
 ];
+
+/// The binary with the tests in guests.
+pub const GUESTS: &str = "netduel_guests/it";
 
 /// The number of tests that the harness runs at a time.
 pub const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
