@@ -249,7 +249,7 @@ shape! {
         /// Number of queues of the interface: combined channels, or receive queues and transmit queues.
         optional queues: u32,
         /// RSS indirection table: `equal 4` spreads flows over the first four queues, `weights 6 2` spreads them in proportion,
-        /// `default` is the table of the driver.
+        /// `default` spreads them over all queues in turn, as `ethtool -X eth0 default` does.
         optional rss: String,
         /// The receive ring (`rx`) or the transmit ring (`tx`) of each queue; needs `value`, the number of descriptors.
         optional ring: Ring,
