@@ -9,6 +9,7 @@ use rustix::process::{Pid, Signal};
 
 use crate::support::{Bench, Finished, LATENCY, UnderWay, signal, signal_those_left, until};
 
+mod agent;
 mod compression;
 mod folder;
 mod jump_host;
