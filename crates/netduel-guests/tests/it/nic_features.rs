@@ -14,14 +14,62 @@ pub struct Nic {
     pub address: &'static str,
 }
 
-/// Time stamps and busy polling, in one run.
+/// Time stamps and busy polling, in one run, with a server whose wall clock is ahead of that of the client, and steps.
 pub fn check_time_stamps_and_busy_polling(bed: &mut Bed, coordinator: &Coordinator, nic: Nic) {
     let before = stamping(bed, nic);
-    let report = coordinator.report(bed, &plan(nic.address, TWO_ARMS, &[STAMPED, BUSY_POLLING].concat(), 2));
+    let stepped = step_in_trial();
+    let arms = [("ahead", ""), ("stepped", stepped.as_str())];
+    let plan = plan(nic.address, &arms, &[STAMPED, BUSY_POLLING].concat(), 2);
+    run(&bed.guests()[1], &step('+'));
+    let report = coordinator.report(bed, &plan);
+    run(&bed.guests()[1], &step('-'));
     assert_all_valid(&report, 8);
     assert_stamped(&report["workloads"][0]);
     assert_busy_polled(&report, 1);
+    assert_no_step_in_delays(&report);
     assert_eq!(stamping(bed, nic), before);
+}
+
+/// Far more than any delay.
+const STEP_S: u64 = 1000;
+
+/// Sets the wall clock of a guest forward (`+`) or back (`-`).
+fn step(sign: char) -> String {
+    format!("date -s @$(($(date +%s) {sign} {STEP_S}))")
+}
+
+/// Keys of an arm whose trials step the clock of the server when they have received some datagrams.
+fn step_in_trial() -> String {
+    let away = format!(
+        "received() {{ awk '/^Udp: [0-9]/ {{ print $2 }}' /proc/net/snmp; }}; from=$(received); \
+         (until [ $(received) -ge $((from + 20)) ]; do usleep 20000; done; {}; touch /tmp/stepped) \
+         > /dev/null 2>&1 < /dev/null & echo $! > /tmp/stepper",
+        step('+')
+    );
+    let back = format!("kill $(cat /tmp/stepper); if rm /tmp/stepped; then {}; fi", step('-'));
+    format!(
+        "treatments = [{{ command = [\"sh\", \"-c\", {away:?}], undo = [\"sh\", \"-c\", {back:?}], on = \"server\" }}]"
+    )
+}
+
+/// One-way delays are those of the network, with whatever the wall clocks show, and the report names the steps.
+#[track_caller]
+fn assert_no_step_in_delays(report: &Value) {
+    let half_ns = STEP_S * 1_000_000_000 / 2;
+    for arm in arms_of(&report["workloads"][0]) {
+        let one_way = &arm["stamps"]["one_way"];
+        // The exchanges of a trial with a step may be too few.
+        if one_way.is_null() && arm["arm"] == "stepped" {
+            continue;
+        }
+        assert_eq!(one_way["clocks"], "estimated", "{arm:#}");
+        let delays = [&one_way["client_to_server"]["max_ns"], &one_way["server_to_client"]["max_ns"]];
+        for ns in delays.into_iter().chain([&one_way["error_ns"]]) {
+            assert!(ns.as_u64().is_some_and(|ns| ns < half_ns), "{one_way:#}");
+        }
+    }
+    let is_step = |text: &&str| text.contains("clock step: the wall clock of host b was stepped by ");
+    assert!(warnings(report).iter().any(is_step), "{:#}", report["warnings"]);
 }
 
 /// Time stamps and XDP programs, in one run: for a driver without XDP.
@@ -115,8 +163,6 @@ fn assert_xdp(workload: &Value, features: &[Value], is_native: bool) {
         }
     }
 }
-
-const TWO_ARMS: &[(&str, &str)] = &[("one", ""), ("two", "")];
 
 /// The two arms of a workload of a report.
 #[track_caller]
