@@ -5,8 +5,15 @@ use serde_json::Value;
 use super::coordinator::Coordinator;
 
 /// Findings whose command sets what they are about: they are gone afterwards. Other commands show something, or lessen what stays.
-const GONE_AFTERWARDS: [&str; 6] =
-    ["small-rings", "offload-off", "few-queues", "rss-imbalance", "rps-beside-queues", "small-buffers"];
+const GONE_AFTERWARDS: [&str; 7] = [
+    "small-rings",
+    "offload-off",
+    "few-queues",
+    "rss-imbalance",
+    "rps-beside-queues",
+    "small-buffers",
+    "interrupts-on-other-node",
+];
 
 /// Runs the command of each finding of both guests. The guest's programs accept all of them, and the finding is gone.
 pub fn check_remedies(bed: &mut Bed, coordinator: &Coordinator) {

@@ -232,20 +232,26 @@ fn data_of_a_client_is_that_of_its_route(bed: &mut Bed, coordinator: &Coordinato
     let set_mtu = |mtu: u32| format!("ip link set vf1 mtu {mtu}; . /scene.sh; up vf1");
     // A difference that the finding has to see: no other interface of guest a has this MTU.
     run(&bed.guests()[0], &set_mtu(1400));
-    let document = coordinator.inspect(bed, &["--plan", &plan]);
-    run(&bed.guests()[0], &set_mtu(1500));
+    let findings = findings_of_the_pair(bed, coordinator, &plan);
+    // Both ends have their data on vf1, and the default route nowhere.
+    let mtu = findings.iter().find(|one| one["id"] == "mtu-differs");
+    let mtu = mtu.unwrap_or_else(|| panic!("{findings:#?}"));
+    assert_eq!(mtu["evidence"][0], "a: 1400 B; b: 1500 B", "{mtu:#}");
+    // The remedy names b, whose MTU is the larger one.
+    run(&bed.guests()[1], mtu["command"].as_str().unwrap());
+    let others = ["device-differs", "family-missing", "acceleration-differs"];
+    assert!(!findings.iter().any(|one| others.iter().any(|id| one["id"] == *id)), "{findings:#?}");
+    let afterwards = findings_of_the_pair(bed, coordinator, &plan);
+    assert!(!afterwards.iter().any(|one| one["id"] == "mtu-differs"), "{afterwards:#?}");
+    run_in_both(bed.guests(), |_| set_mtu(1500));
+}
+
+/// The findings about the one pair of hosts of a plan.
+fn findings_of_the_pair(bed: &Bed, coordinator: &Coordinator, plan: &str) -> Vec<serde_json::Value> {
+    let document = coordinator.inspect(bed, &["--plan", plan]);
     assert_eq!(document["hosts"].as_array().unwrap().len(), 2, "{:#}", document["hosts"]);
     let [pair] = &document["pairs"].as_array().unwrap()[..] else { panic!("{:#}", document["pairs"]) };
-    let findings = pair["findings"].as_array().unwrap();
-    // Both ends have their data on vf1, and the default route nowhere.
-    let mtu = findings.iter().find(|one| one["id"] == "mtu-differs").unwrap_or_else(|| panic!("{pair:#}"));
-    assert_eq!(mtu["evidence"][0], "a: 1400 B; b: 1500 B", "{mtu:#}");
-    assert_eq!(mtu["command"], "ip link set vf1 mtu 1400", "{mtu:#}");
-    let ids: Vec<&str> = findings.iter().filter_map(|one| one["id"].as_str()).collect();
-    assert!(
-        !ids.iter().any(|id| ["device-differs", "family-missing", "acceleration-differs"].contains(id)),
-        "{pair:#}"
-    );
+    pair["findings"].as_array().unwrap().clone()
 }
 
 /// As an event of a failover: nothing would be received until the return.

@@ -12,6 +12,7 @@ pub const REACH_PEER: &str = "until ping -c 1 -W 1 10.3.0.2; do usleep 50000; do
 /// States of virtual functions and queues are inspected and remedied. The function with an address of its own is gone afterwards.
 pub fn check_states(bed: &mut Bed) {
     assert_eq!(inspected(&bed.guests()[0]).state(), ("active", Some("vf0")));
+    one_core_for_all_queues_and_a_link_that_is_down_are_found(bed);
     down_function_is_idle(bed);
     unbound_function_has_no_driver(bed);
     removed_functions_leave_the_synthetic_path(bed);
@@ -28,6 +29,26 @@ pub fn check_nodes(bed: &Bed, coordinator: &Coordinator) {
     assert_eq!(cores, [&Value::from(vec![0]), &Value::from(vec![1])], "{nodes:#?}");
     for name in ["vmx0", "virt0"] {
         assert_eq!(interface(host, name)["numa_node"], 1, "{:#}", interface(host, name));
+    }
+}
+
+/// Each remedy ends what its finding is about.
+fn one_core_for_all_queues_and_a_link_that_is_down_are_found(bed: &mut Bed) {
+    let make = "for i in $(ls /sys/class/net/pf0/device/msi_irqs); do case $(ls /proc/irq/$i) in *TxRx*) \
+         echo 1 > /proc/irq/$i/smp_affinity_list ;; esac; done; ip link set vf1 down";
+    let guest = &bed.guests()[0];
+    run(guest, make);
+    let found = [("interrupts-on-one-core", "pf0"), ("link-down", "vf1")];
+    let host = inspected(guest);
+    for (id, interface) in found {
+        remedy(guest, host.finding(id, interface));
+    }
+    let host = inspected(guest);
+    for finding in host.findings() {
+        assert!(
+            !found.iter().any(|(id, interface)| finding["id"] == *id && finding["interface"] == *interface),
+            "its command did not help: {finding:#}"
+        );
     }
 }
 
