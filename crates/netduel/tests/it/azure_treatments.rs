@@ -107,6 +107,24 @@ fn stopped() -> [(String, Value); 4] {
     ]
 }
 
+/// Answers for the VM `vm1`, which Azure puts into a proximity placement group and takes out of it only while it is stopped.
+fn placement() -> [(String, Value); 5] {
+    let vm = |command: &str| format!("vm {command} --resource-group g --name vm1");
+    let group = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/proximityPlacementGroups/near";
+    let near = json!({ "proximityPlacementGroup": { "id": group } }).to_string();
+    let refused = json!({ "err": "ERROR: (OperationNotAllowed) the VM runs\n", "code": 1 });
+    let update = |change: &str, option: &str| {
+        (format!("{} {option}", vm("update")), json!([{ "when": "stopped", change: "near" }, refused]))
+    };
+    [
+        (vm("show"), json!([{ "when": "near", "out": near }, { "out": "{}" }])),
+        (vm("deallocate"), json!([{ "create": "stopped" }])),
+        (vm("start"), json!([{ "when": "stopped", "remove": "stopped" }, {}])),
+        update("create", "--ppg near"),
+        update("remove", "--remove proximityPlacementGroup"),
+    ]
+}
+
 /// A treatment that switches the NIC.
 fn switch(on: bool) -> String {
     format!("{{ azure-nic = \"n\", resource-group = \"g\", accelerated = {on}, on = \"client\" }}")
@@ -279,6 +297,24 @@ fn vm_is_stopped_only_with_permission_and_runs_again() {
         let vm: Vec<String> = scene.calls().into_iter().filter(|call| call.starts_with("vm ")).collect();
         let stop = |call: &String| call.starts_with("vm deallocate");
         assert!(vm.windows(2).all(|two| !(stop(&two[0]) && stop(&two[1]))), "{vm:?}");
+        scene.bench.assert_nothing_left();
+    });
+}
+
+#[test]
+fn placement_is_made_with_the_vm_stopped_and_returns() {
+    in_namespace("placement_is_made_with_the_vm_stopped_and_returns", || {
+        let near = "{ azure-placement = \"near\", vm = \"vm1\", resource-group = \"g\", on = \"client\" }";
+        let scene = Scene::new(placement(), ["", near], "100 ms");
+        let run = scene.run(&["--allow-deallocate"]).expect_code(0);
+        assert!(run.stderr.contains("changing vm1 in the proximity group near (a)"), "{}", run.stderr);
+        let update = "vm update --resource-group g --name vm1";
+        let into = scene.count(&format!("{update} --ppg near"));
+        let out = scene.count(&format!("{update} --remove proximityPlacementGroup"));
+        // Two blocks of two trials; the last state is undone.
+        assert!((1..=2).contains(&into) && into == out, "{:?}", scene.calls());
+        assert_eq!(scene.count("vm deallocate"), into + out, "{:?}", scene.calls());
+        assert!(!scene.has("near") && !scene.has("stopped"), "{:?}", scene.calls());
         scene.bench.assert_nothing_left();
     });
 }
