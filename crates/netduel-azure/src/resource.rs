@@ -68,6 +68,8 @@ struct ShownNic {
 struct ShownMachine {
     #[serde(default)]
     proximity_placement_group: Option<Reference>,
+    #[serde(default)]
+    availability_set: Option<Reference>,
 }
 
 /// The state of a NIC.
@@ -110,13 +112,25 @@ pub fn set_accelerated(az: &mut dyn Az, place: &Place, name: &str, on: bool) -> 
     Err(CallError::NotTaken { nic: name.to_owned(), wanted: if on { "on" } else { "off" } })
 }
 
+fn shown(az: &mut dyn Az, machine: &Machine) -> Result<ShownMachine, CallError> {
+    ask(az, &machine.place.within(&["vm", "show"], &machine.name))
+}
+
 /// The id of the proximity placement group of a VM; `None` when it is in none.
 ///
 /// # Errors
 /// Errors of `az`.
 pub fn placement(az: &mut dyn Az, machine: &Machine) -> Result<Option<String>, CallError> {
-    let shown: ShownMachine = ask(az, &machine.place.within(&["vm", "show"], &machine.name))?;
-    Ok(shown.proximity_placement_group.map(|group| group.id))
+    Ok(shown(az, machine)?.proximity_placement_group.map(|group| group.id))
+}
+
+/// The name of the availability set of a VM; `None` when it is in none.
+///
+/// # Errors
+/// Errors of `az`.
+pub fn availability_set(az: &mut dyn Az, machine: &Machine) -> Result<Option<String>, CallError> {
+    let name = |set: Reference| set.id.rsplit('/').next().unwrap_or_default().to_owned();
+    Ok(shown(az, machine)?.availability_set.map(name))
 }
 
 /// Puts a stopped VM into a proximity placement group, by name or id, or out of any.

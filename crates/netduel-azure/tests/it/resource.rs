@@ -1,8 +1,8 @@
 //! Changes of NICs and VMs, and the way back.
 use netduel_azure::az::cause::Cause;
 use netduel_azure::resource::{
-    Machine, Place, is_same_placement, nic, restore_nic, restore_placement, restore_running, set_accelerated,
-    set_placement,
+    Machine, Place, availability_set, is_same_placement, nic, restore_nic, restore_placement,
+    restore_running, set_accelerated, set_placement,
 };
 
 use crate::fake::{Answer, FakeAz};
@@ -105,6 +105,18 @@ fn placement_is_the_same_by_name_and_by_id() {
     az.is_done();
     let mut az = FakeAz::new([("vm update --resource-group g --name vm1 --ppg near", "")]);
     set_placement(&mut az, &machine(), Some("near")).unwrap();
+}
+
+#[test]
+fn availability_set_of_a_vm_is_named() {
+    let of = |answer: &str| {
+        let mut az = FakeAz::new([("vm show --resource-group g --name vm1", answer)]);
+        availability_set(&mut az, &machine()).unwrap()
+    };
+    let id = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/availabilitySets/NETDUEL-AVAILABILITY";
+    let named = of(&format!(r#"{{"availabilitySet": {{"id": "{id}"}}}}"#));
+    assert_eq!(named.as_deref(), Some("NETDUEL-AVAILABILITY"));
+    assert_eq!(of(r#"{"availabilitySet": null}"#), None);
 }
 
 #[test]

@@ -236,6 +236,18 @@ impl AzureProvider {
         Ok(mac)
     }
 
+    /// Refuses to stop a VM of an availability set: Azure makes a change only while all VMs of the set are stopped, and one stop would be in vain.
+    fn refuse_set(&mut self, change: &HostChange, machine: &Machine) -> Result<(), ProviderError> {
+        let Some(set) = resource::availability_set(&mut self.az, machine).map_err(failed)? else {
+            return Ok(());
+        };
+        Err(ProviderError::Failed(format!(
+            "{}: {} is in the availability set {set}, and Azure makes this change only while all VMs of the set are stopped; \
+             use VMs that are in no set, on a bed with placement = \"none\"",
+            change.words, machine.name
+        )))
+    }
+
     fn due(&self, change: &HostChange) -> Vec<(Resource, State)> {
         self.pending.get(&change.host).cloned().unwrap_or_default()
     }
@@ -298,6 +310,7 @@ impl Provider for AzureProvider {
             return Err(ProviderError::Failed(reason));
         };
         if !self.to_start.contains(&machine) {
+            self.refuse_set(change, &machine)?;
             let undo = Undo::Start { place: machine.place.clone(), vm: machine.name.clone() };
             let what = ["the", "stop", "of", machine.name.as_str()].map(str::to_owned);
             self.held.hold(&what, &undo.command(), UNDO_LIMIT).map_err(guardless)?;

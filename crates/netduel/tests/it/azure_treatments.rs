@@ -89,7 +89,7 @@ fn live() -> [(String, Value); 2] {
 }
 
 /// Answers to a switch that needs the VM stopped.
-fn stopped() -> [(String, Value); 4] {
+fn stopped() -> [(String, Value); 5] {
     let refused = json!({ "err": "ERROR: (NicInUse) not while the VM runs\n", "code": 1 });
     let [on, off] = live().map(|(command, answer)| {
         let mut made = answer[0].clone();
@@ -99,6 +99,7 @@ fn stopped() -> [(String, Value); 4] {
     [
         on,
         off,
+        ("vm show --resource-group g --name vm1".to_owned(), json!([{ "out": "{}" }])),
         ("vm deallocate --resource-group g --name vm1".to_owned(), json!([{ "create": "stopped" }])),
         (
             "vm start --resource-group g --name vm1".to_owned(),
@@ -297,6 +298,23 @@ fn vm_is_stopped_only_with_permission_and_runs_again() {
         let vm: Vec<String> = scene.calls().into_iter().filter(|call| call.starts_with("vm ")).collect();
         let stop = |call: &String| call.starts_with("vm deallocate");
         assert!(vm.windows(2).all(|two| !(stop(&two[0]) && stop(&two[1]))), "{vm:?}");
+        scene.bench.assert_nothing_left();
+    });
+}
+
+#[test]
+fn vm_of_an_availability_set_is_not_stopped() {
+    in_namespace("vm_of_an_availability_set_is_not_stopped", || {
+        let scene = Scene::toggle(stopped());
+        let id = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/availabilitySets/together";
+        let shown = json!({ "availabilitySet": { "id": id } }).to_string();
+        scene.answer("vm show --resource-group g --name vm1", json!([{ "out": shown }]));
+        let error = scene.run(&["--allow-deallocate"]).expect_code(12).stderr;
+        assert!(error.contains("vm1 is in the availability set together"), "{error}");
+        let reason = error_line(&error);
+        assert_on_page(&reason[reason.find("failed to change").unwrap()..]);
+        assert_eq!(scene.count("vm deallocate"), 0, "{:?}", scene.calls());
+        assert!(!scene.has("on"), "{:?}", scene.calls());
         scene.bench.assert_nothing_left();
     });
 }
