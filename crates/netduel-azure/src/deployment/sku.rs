@@ -107,7 +107,8 @@ pub fn check(
     subscription: &Subscription,
 ) -> Result<String, BedError> {
     let words = ["vm", "list-skus", "--location", &bed.region, "--size", &bed.size.name];
-    let words = [&words[..], &["--resource-type", "virtualMachines"]].concat();
+    // Without `--all` az omits sizes that the subscription may not use, and the reason with them.
+    let words = [&words[..], &["--resource-type", "virtualMachines", "--all"]].concat();
     let skus: Vec<Sku> = ask(az, &subscription.within(&words))?;
     let zone = bed.zone.map(|zone| zone.to_string());
     let found = skus.iter().find(|sku| sku.name.eq_ignore_ascii_case(&bed.size.name));

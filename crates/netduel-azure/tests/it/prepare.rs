@@ -36,7 +36,7 @@ const GOOD: [(&str, &str); 6] = [
     VERSION,
     ACCOUNT,
     NO_GROUP,
-    ("vm list-skus --location westeurope --size Standard_D4s_v3 --resource-type virtualMachines", SKU),
+    ("vm list-skus --location westeurope --size Standard_D4s_v3 --resource-type virtualMachines --all", SKU),
     ("vm list-usage --location westeurope", USAGE),
     ("rest --method get --skip-authorization-header --url https://prices.azure.com/", PRICE),
 ];

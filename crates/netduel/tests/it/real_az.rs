@@ -205,7 +205,7 @@ fn refusals_of_a_size_or_price_have_words(scene: &Scene) {
     let size = "Standard_D4s_v3";
     for (size, keys, part) in [
         ("Standard_D64s_v3", here.to_owned(), "does not offer Standard_D64s_v3 in westeurope"),
-        ("Standard_D32s_v3", here.to_owned(), "does not offer Standard_D32s_v3 in westeurope"),
+        ("Standard_D32s_v3", here.to_owned(), "the subscription is restricted (NotAvailableForSubscription)"),
         ("Standard_D8s_v3", here.to_owned(), "no accelerated networking for Standard_D8s_v3 in westeurope"),
         ("Standard_D16s_v3", here.to_owned(), "Standard_D16s_v3 has 1 NIC in westeurope"),
         (size, with("zone = 2"), "the size is not in zone 2"),
