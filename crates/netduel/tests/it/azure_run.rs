@@ -118,7 +118,7 @@ impl Scene {
         fs::write(self.at("answers.json"), Value::Object(self.answers.clone()).to_string()).unwrap();
     }
 
-    fn netduel(&self, words: &[&str]) -> Command {
+    pub fn netduel(&self, words: &[&str]) -> Command {
         let mut command = self.bench.netduel(words);
         let path = std::env::var("PATH").unwrap();
         command.env("PATH", format!("{}:{path}", self.at("bin"))).env("NETDUEL_FAKE_AZ", self.bench.path());

@@ -1,5 +1,5 @@
 //! Secrets are in no output, no stored file, and in the arguments and the environment of no process: the pairing string, the private key of a
-//! server, also of a new identity, and the tokens of trials.
+//! server, also of a new identity, the tokens of trials, and the key and the prefixes of a bed.
 use std::fs::{File, Permissions};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,10 +9,13 @@ use std::process::{Child, Stdio};
 use netduel_sys::pty::Pty;
 use netduel_test_support::{NewNamespace, skip};
 use rustix::process::{Pid, Signal};
+use serde_json::json;
 
+use crate::azure_run::{PLAN, with_vms};
 use crate::path_proof::has_sent_a_megabyte;
 use crate::serve::Server;
 use crate::support::{Bench, Finished, PACED, UnderWay, signal, until};
+use crate::vms::program;
 
 /// The environment variable with a pairing string.
 const VARIABLE: &str = "NETDUEL_PAIRING";
@@ -66,6 +69,14 @@ impl Secrets {
         let digits: Vec<String> = secret.iter().map(|byte| format!("{byte:02x}")).collect();
         self.texts.extend([digits.concat(), numbers.join(","), numbers.join(", ")]);
         self.bytes.push(secret.to_vec());
+    }
+
+    /// Adds the tokens in what a coordinator sent to an agent.
+    fn add_tokens(&mut self, sent: &str) {
+        for text in sent.split("\"token\":\"").skip(1) {
+            let token = u128::from_str_radix(&text[..32], 16).unwrap();
+            self.add(&token.to_be_bytes());
+        }
     }
 
     fn and(mut self, others: Self) -> Self {
@@ -133,6 +144,15 @@ impl Secrets {
         }
         files.len()
     }
+}
+
+/// The arguments and the environment of each process of a test. One may end meanwhile.
+fn processes_of(bench: &Bench) -> Vec<u8> {
+    let read = |pid: Pid, name: &str| std::fs::read(format!("/proc/{}/{name}", pid.as_raw_nonzero()));
+    let processes = bench.processes().into_iter();
+    processes
+        .flat_map(|pid| ["cmdline", "environ"].map(|name| read(pid, name).unwrap_or_default()).concat())
+        .collect()
 }
 
 /// Starts a test of `words` with the string in this form.
@@ -311,22 +331,12 @@ fn token_of_a_trial_is_in_no_output_no_file_and_no_process() {
         let under_way = UnderWay::start(bench.netduel(["run", plan.to_str().unwrap(), "--verbose"]));
         let carries = || has_sent_a_megabyte(&std::fs::read_to_string("/proc/net/dev").unwrap(), "lo");
         assert!(until(carries), "no traffic was seen on the loopback interface");
-        // A process may end meanwhile.
-        let read = |pid: Pid, name: &str| std::fs::read(format!("/proc/{}/{name}", pid.as_raw_nonzero()));
-        let seen: Vec<u8> = bench
-            .processes()
-            .into_iter()
-            .flat_map(|pid| ["cmdline", "environ"].map(|name| read(pid, name).unwrap_or_default()).concat())
-            .collect();
+        let seen = processes_of(&bench);
         let left = left_for_guards();
         let finished = under_way.finish();
         let mut secrets = Secrets::default();
         for name in ["a", "b"] {
-            let told = std::fs::read_to_string(told(name)).unwrap();
-            for text in told.split("\"token\":\"").skip(1) {
-                let token = u128::from_str_radix(&text[..32], 16).unwrap();
-                secrets.add(&token.to_be_bytes());
-            }
+            secrets.add_tokens(&std::fs::read_to_string(told(name)).unwrap());
         }
         assert!(secrets.bytes.len() >= 2 * 4, "both ends of four trials: {}", secrets.bytes.len());
         assert!(!seen.is_empty());
@@ -337,6 +347,66 @@ fn token_of_a_trial_is_in_no_output_no_file_and_no_process() {
         let written = secrets.check_reports(&bench, &out);
         assert_eq!(secrets.check_files(&out), written);
         assert!(secrets.check_files(&bench.store()) > 0);
+    });
+}
+
+/// The key of the bed and the prefix that may connect are in the parameters of the deployment, which only their owner reads. All that the
+/// coordinator sends to the agents goes through tee(1) into files.
+#[test]
+fn secrets_of_a_bed_are_in_no_output_no_process_and_no_file_but_its_parameters() {
+    let test = "secrets::secrets_of_a_bed_are_in_no_output_no_process_and_no_file_but_its_parameters";
+    with_vms(test, |scene| {
+        let (key, prefix) = ("IBodyOfTheKeyOfThisTest", "192.0.2.0/25");
+        std::fs::write(scene.at("key.pub"), format!("ssh-ed25519 AAAAC3Nz{key} me@here\n")).unwrap();
+        let bed = std::fs::read_to_string(scene.at("x.toml")).unwrap();
+        std::fs::write(scene.at("x.toml"), format!("{bed}ssh_from = [\"{prefix}\"]\n")).unwrap();
+        let private = std::fs::read_to_string(scene.at("user_key")).unwrap();
+        let mut secrets = Secrets::default();
+        let lines = private.lines().filter(|line| line.len() >= 40 && !line.starts_with('-'));
+        secrets.texts.extend([key, prefix].into_iter().chain(lines).map(str::to_ascii_lowercase));
+
+        scene.answer("deployment group show", json!([{ "create": "waits", "hang": true }]));
+        let up = UnderWay::start(scene.netduel(&["azure", "up", "x.toml"]));
+        assert!(until(|| Path::new(&scene.at("waits")).exists()));
+        let seen = processes_of(&scene.bench);
+        let text = String::from_utf8_lossy(&seen);
+        assert!(text.contains("deployment\0group\0show"), "`az` is not among the processes: {text}");
+        secrets.assert_absent(&seen, "a process of up");
+        signal(up.pid(), Signal::INT);
+        secrets.check(&up.finish().expect_code(130), "up");
+
+        let (config, sent) = (scene.at("ssh_config"), scene.at("sent"));
+        let ssh = format!("/usr/bin/ssh -F {config} \"$@\"");
+        let through_tee = format!("case \"$*\" in *' agent') tee {sent}-$$ | {ssh} ;; *) exec {ssh} ;; esac");
+        program(&scene.bench, "bin/ssh", &through_tee);
+        scene.bench.plan(&format!("{PLAN}{}", PACED.replace("300 ms", "2 s")));
+        let mut run = UnderWay::start(scene.netduel(&["azure", "run", "plan.toml", "--verbose"]));
+        run.wait_for(" 1/4");
+        let seen = processes_of(&scene.bench);
+        let finished = run.finish().expect_code(0);
+        for entry in std::fs::read_dir(scene.bench.path()).unwrap().flatten() {
+            if entry.file_name().to_string_lossy().starts_with("sent-") {
+                secrets.add_tokens(&std::fs::read_to_string(entry.path()).unwrap());
+            }
+        }
+        assert!(secrets.bytes.len() >= 2 * 4, "both ends of four trials: {}", secrets.bytes.len());
+        secrets.assert_absent(&seen, "a process of run");
+        secrets.check(&finished, "run");
+        secrets.assert_absent(scene.calls().as_bytes(), "the arguments of `az`");
+        let out = scene.bench.path().join("out");
+        let written = secrets.check_reports(&scene.bench, &out);
+        assert_eq!(secrets.check_files(&out), written);
+        assert!(secrets.check_files(&scene.bench.store()) > 0);
+        let state = files(&scene.bench.path().join("state")).into_iter();
+        let (parameters, others): (Vec<PathBuf>, Vec<PathBuf>) =
+            state.partition(|path| path.ends_with("parameters.json"));
+        for path in others {
+            secrets.assert_absent(&std::fs::read(&path).unwrap(), &path.display().to_string());
+        }
+        let [parameters] = parameters.as_slice() else { panic!("{parameters:?}") };
+        assert_eq!(parameters.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(std::fs::read_to_string(parameters).unwrap().contains(key));
+        scene.bench.assert_nothing_left();
     });
 }
 
