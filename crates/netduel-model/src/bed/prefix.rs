@@ -1,6 +1,6 @@
 //! Address prefixes that may connect to the VMs of a bed. Pure.
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 
 /// Shortest prefixes: a shorter one opens ssh to networks of others.
@@ -35,6 +35,27 @@ pub enum PrefixError {
         /// The prefix without these bits.
         prefix: Prefix,
     },
+}
+
+impl Prefix {
+    /// Of this address alone; `None` for an address that other networks use as well, or that is no host's: Azure never sees it as a source.
+    pub fn of_public(address: Ipv4Addr) -> Option<Self> {
+        let [first, second, third, _] = address.octets();
+        // "Globally reachable: false" in the IANA IPv4 special-purpose address registry, and multicast.
+        let is_special = matches!(
+            (first, second, third),
+            (0 | 10 | 127 | 224..=255, _, _)
+                | (100, 64..=127, _)
+                | (169, 254, _)
+                | (172, 16..=31, _)
+                | (192, 0, 0 | 2)
+                | (192, 168, _)
+                | (198, 18 | 19, _)
+                | (198, 51, 100)
+                | (203, 0, 113)
+        );
+        (!is_special).then_some(Self { address: IpAddr::V4(address), length: 32 })
+    }
 }
 
 impl FromStr for Prefix {
@@ -82,6 +103,22 @@ mod tests {
     fn prefix_is_written_as_it_was_read() {
         for text in ["192.0.2.1/32", "192.0.2.0/24", "10.1.0.0/16", "2001:db8::/32", "2001:db8::1/128"] {
             assert_eq!(text.parse::<Prefix>().map(|prefix| prefix.to_string()), Ok(text.to_owned()));
+        }
+    }
+
+    #[test]
+    fn only_a_public_address_has_a_prefix_of_its_own() {
+        let of = |text: &str| {
+            let prefix = Prefix::of_public(text.parse().expect("an address"));
+            prefix.map(|prefix| prefix.to_string())
+        };
+        for public in ["1.1.1.1", "20.0.0.7", "100.63.0.1", "172.32.0.1", "192.0.1.1", "198.20.0.1"] {
+            assert_eq!(of(public), Some(format!("{public}/32")));
+        }
+        let private = ["10.1.2.3", "100.64.0.1", "127.0.0.1", "169.254.1.1", "172.31.0.1", "192.168.1.1"];
+        let special = ["0.0.0.0", "192.0.2.1", "198.19.0.1", "203.0.113.1", "224.0.0.1", "255.255.255.255"];
+        for other in private.into_iter().chain(special) {
+            assert_eq!(of(other), None, "{other}");
         }
     }
 

@@ -30,7 +30,7 @@ pub struct Bed {
     pub subnets: u32,
     /// File of the public key.
     pub ssh_key: String,
-    /// Prefixes that may connect by ssh; empty when the command line has to name them.
+    /// Prefixes that may connect by ssh; empty when the file names none.
     pub ssh_from: Vec<Prefix>,
     /// Whether Azure may evict the VMs.
     pub is_spot: bool,

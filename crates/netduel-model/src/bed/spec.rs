@@ -37,7 +37,8 @@ shape! {
         /// Default `~/.ssh/id_ed25519.pub`.
         optional ssh_key: String,
         /// Address prefixes that may connect by ssh, for example `["192.0.2.1/32"]`: the address with which this machine appears to
-        /// Azure. At least /16 (IPv4) or /32 (IPv6) long. Default: `--ssh-from` of the command line; without it nothing is deployed.
+        /// Azure. At least /16 (IPv4) or /32 (IPv6) long. Default: `--ssh-from` of the command line, or else the address of this machine
+        /// where it is public; without one nothing is deployed.
         optional ssh_from: Vec<String>,
         /// Spot VMs: cheaper, and Azure may evict them at any time. Default `false`.
         optional spot: bool,

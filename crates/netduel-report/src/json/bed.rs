@@ -42,7 +42,7 @@ pub struct CheckedBed {
     pub vcpus: u32,
     /// The VMs; each two that follow one another are a pair.
     pub vms: Vec<BedVm>,
-    /// Prefixes that may connect by ssh; empty when the command line has to name them.
+    /// Prefixes that may connect by ssh; empty when the file names none.
     pub ssh_from: Vec<String>,
     /// Whether Azure may evict the VMs.
     pub spot: bool,

@@ -88,7 +88,7 @@ pub fn day(unix_s: u64) -> String {
 /// The prefixes that may connect.
 fn ssh(bed: &Bed) -> String {
     if bed.ssh_from.is_empty() {
-        return "from the addresses of --ssh-from, which `netduel azure up` needs".to_owned();
+        return "from the addresses of --ssh-from, or that of this machine where it is public".to_owned();
     }
     let prefixes: Vec<String> = bed.ssh_from.iter().map(ToString::to_string).collect();
     format!("from {}", prefixes.join(", "))

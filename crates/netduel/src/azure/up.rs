@@ -1,5 +1,6 @@
 //! `netduel azure up`: creates a bed with progress by resource. After the first request every error says what exists and how to delete it.
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 
 use netduel_azure::az::Az;
@@ -19,16 +20,13 @@ use crate::exit::{Failure, Kind, OrFail as _};
 use crate::output_file::{self, Readers};
 use crate::program;
 
+/// A public address, to which the route is looked up. Nothing is sent to it.
+const PUBLIC: (Ipv4Addr, u16) = (Ipv4Addr::new(1, 1, 1, 1), 9);
+
 /// Runs the command.
 pub fn command(path: &Path, ssh_from: &[Prefix], json: bool) -> Result<(), Failure> {
     let bed = read_bed(path)?;
-    let prefixes: &[Prefix] = if ssh_from.is_empty() { &bed.ssh_from } else { ssh_from };
-    if prefixes.is_empty() {
-        let text = format!("failed to create the bed {}: no address may connect by ssh", bed.name);
-        return Err(Failure::message(Kind::Usage, text).remedy(
-            "add --ssh-from ADDRESS/32 with the address with which this machine appears to Azure, or `ssh_from` to the bed",
-        ));
-    }
+    let prefixes = ssh_prefixes(&bed, ssh_from)?;
     let key = read_key(&bed.ssh_key)?;
     let mut az = az()?;
     let az: &mut dyn Az = &mut az;
@@ -41,7 +39,7 @@ pub fn command(path: &Path, ssh_from: &[Prefix], json: bool) -> Result<(), Failu
     if !prepared.exists {
         host_keys::forget(&bed.name);
     }
-    let files = Files::write(&bed, &prepared, &key, prefixes)?;
+    let files = Files::write(&bed, &prepared, &key, &prefixes)?;
     let mut resources = BTreeMap::new();
     let created = created(az, &bed, &prepared, &files, &mut resources);
     let hosts = created.map_err(|error| with_remains(failed(&doing, error), &bed, path, &resources))?;
@@ -59,6 +57,32 @@ pub fn command(path: &Path, ssh_from: &[Prefix], json: bool) -> Result<(), Failu
         bed.region,
         shown::host_lines(&hosts)
     ))
+}
+
+/// The prefixes that may connect by ssh: those of the command line, else those of the bed, else the address of this machine where it is public.
+fn ssh_prefixes(bed: &Bed, ssh_from: &[Prefix]) -> Result<Vec<Prefix>, Failure> {
+    let given = [ssh_from, bed.ssh_from.as_slice()];
+    if let Some(given) = given.into_iter().find(|prefixes| !prefixes.is_empty()) {
+        return Ok(given.to_vec());
+    }
+    let Some(own) = own_address().and_then(Prefix::of_public) else {
+        let text = format!("failed to create the bed {}: no address may connect by ssh", bed.name);
+        return Err(Failure::message(Kind::Usage, text).remedy(
+            "add --ssh-from ADDRESS/32 with the address with which this machine appears to Azure, or `ssh_from` to the bed",
+        ));
+    };
+    tell(&format!("only {own} may connect by ssh: the address of this machine; --ssh-from names another"));
+    Ok(vec![own])
+}
+
+/// The source address of the route to a public address. To connect a datagram socket only looks up the route: no packet is sent.
+fn own_address() -> Option<Ipv4Addr> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    socket.connect(PUBLIC).ok()?;
+    match socket.local_addr().ok()?.ip() {
+        IpAddr::V4(address) => Some(address),
+        IpAddr::V6(_) => None,
+    }
 }
 
 /// Warns of VMs that do not run, because a deployment starts no VM that exists; whether there are none. The bed is complete in any case.

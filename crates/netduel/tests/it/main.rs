@@ -5,6 +5,7 @@ mod azure_errors;
 mod azure_plans;
 mod azure_run;
 mod azure_treatments;
+mod azure_up;
 mod bad_input;
 mod bind;
 mod bounds;

@@ -1,0 +1,81 @@
+//! `netduel azure up` with a program in place of `az`, where the network of this machine or the state of the bed matters.
+use std::fs;
+
+use netduel_test_support::NewNamespace;
+use serde_json::{Value, json};
+
+use crate::azure::{Scene, prints};
+use crate::support::Finished;
+
+/// Runs a test in a network namespace whose way to the Internet has this source address.
+#[track_caller]
+fn with_address(address: &str, test: &str, body: fn()) {
+    let prepare = format!(
+        "ip link add out type veth peer name peer; ip link set out up; ip link set peer up
+         ip address add {address}/24 dev out; ip route add default dev out"
+    );
+    NewNamespace { prepare: &prepare, ..NewNamespace::default() }.run(&format!("azure_up::{test}"), body);
+}
+
+/// The parameters of the last deployment of the bed.
+fn parameters(scene: &Scene) -> Value {
+    let text = fs::read_to_string(scene.at("state/netduel/azure/x/parameters.json")).unwrap();
+    serde_json::from_str::<Value>(&text).unwrap()["parameters"].clone()
+}
+
+#[test]
+fn public_address_of_this_machine_may_connect_without_an_option() {
+    with_address("20.0.0.7", "public_address_of_this_machine_may_connect_without_an_option", || {
+        let scene = Scene::new();
+        let up = scene.run(&["azure", "up", "x.toml"]).expect_code(0);
+        assert!(up.stderr.contains("only 20.0.0.7/32 may connect by ssh"), "{}", up.stderr);
+        assert_eq!(parameters(&scene)["sourceAddressPrefixes"]["value"], json!(["20.0.0.7/32"]));
+        let up = scene.run(&["azure", "up", "x.toml", "--ssh-from", "192.0.2.1/32"]).expect_code(0);
+        assert!(!up.stderr.contains("20.0.0.7"), "{}", up.stderr);
+        assert_eq!(parameters(&scene)["sourceAddressPrefixes"]["value"], json!(["192.0.2.1/32"]));
+    });
+}
+
+#[test]
+fn private_address_of_this_machine_does_not_connect_and_nothing_is_created() {
+    with_address("10.1.2.3", "private_address_of_this_machine_does_not_connect_and_nothing_is_created", || {
+        let scene = Scene::new();
+        let error = scene.run(&["azure", "up", "x.toml"]).expect_code(2).stderr;
+        assert!(error.contains("no address may connect by ssh; add --ssh-from ADDRESS/32"), "{error}");
+        assert_eq!(scene.calls(), "");
+    });
+}
+
+#[test]
+fn shipped_beds_are_created_as_they_are() {
+    with_address("20.0.0.7", "shipped_beds_are_created_as_they_are", || {
+        let beds = concat!(env!("CARGO_MANIFEST_DIR"), "/../../beds");
+        let mut count = 0;
+        for entry in fs::read_dir(beds).unwrap().flatten() {
+            let mut scene = Scene::new();
+            let path = entry.path().display().to_string();
+            let checked = scene.run(&["azure", "check", &path, "--json"]).expect_code(0).json();
+            let size = &checked["size"]["name"];
+            let zones = json!([{ "location": "westeurope", "zones": ["1"] }]);
+            let sku = json!([{ "name": size, "family": "a", "locationInfo": zones }]);
+            scene.answer("vm list-skus", prints(&sku));
+            // A bed with a budget is created only where its price is known.
+            let price = json!({
+                "retailPrice": 0.25, "unitOfMeasure": "1 Hour", "type": "Consumption", "productName": "Linux", "skuName": "a",
+                "armSkuName": size, "currencyCode": "USD", "isPrimaryMeterRegion": true,
+            });
+            scene.answer("rest --method get", prints(&json!({ "Items": [price] })));
+            fs::create_dir(scene.at(".ssh")).unwrap();
+            fs::rename(scene.at("key.pub"), scene.at(".ssh/id_ed25519.pub")).unwrap();
+            let mut up = scene.netduel(&["azure", "up", &path]);
+            let up = Finished::from(up.env("HOME", scene.bench.path()).output().unwrap()).expect_code(0);
+            let name = checked["name"].as_str().unwrap();
+            assert!(up.stdout.contains(&format!("the bed {name} is up")), "{}", up.stdout);
+            let template = scene.run(&["azure", "template", &path]).expect_code(0).stdout;
+            let deployed = scene.at(&format!("state/netduel/azure/{name}/template.json"));
+            assert_eq!(fs::read_to_string(deployed).unwrap(), template, "{name}");
+            count += 1;
+        }
+        assert!(count >= 5, "one of each type: {count}");
+    });
+}
