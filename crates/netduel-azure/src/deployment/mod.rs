@@ -4,7 +4,7 @@ pub mod budget;
 mod error;
 pub mod groups;
 pub mod inventory;
-mod price;
+pub mod price;
 pub mod progress;
 mod resources;
 mod sku;

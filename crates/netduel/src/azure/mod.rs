@@ -33,7 +33,7 @@ use session::{az, failed, now_unix_s};
 pub fn command(command: &AzureCommand) -> Result<(), Failure> {
     match command {
         AzureCommand::Schema => print_json(&bed::schema()),
-        AzureCommand::Check { bed, json } => check(bed, json.json),
+        AzureCommand::Check { bed, price, json } => check(bed, *price, json.json),
         AzureCommand::Template { bed } => {
             let text = template::text(&template::template(&read_bed(bed)?)).kind(Kind::Internal)?;
             print_exact(&text)
@@ -49,10 +49,10 @@ pub fn command(command: &AzureCommand) -> Result<(), Failure> {
     }
 }
 
-fn check(path: &Path, json: bool) -> Result<(), Failure> {
+fn check(path: &Path, looks_up_price: bool, json: bool) -> Result<(), Failure> {
     let bed = read_bed(path)?;
     let file = path.display().to_string();
-    let price = prices::known(&bed);
+    let price = if looks_up_price { prices::look_up(&bed)? } else { prices::known(&bed) };
     if json {
         let price = price.as_ref().map(|price| (&price.of_vm, price.read_unix_s));
         return print_json(&CheckedBed::of(&file, &bed, price, &program::origin()));

@@ -1,14 +1,17 @@
-//! Prices that were looked up, with their dates, in the user's folder for data: `check` shows them without a network, and `up` uses them when the
-//! service cannot be reached.
+//! Prices that were looked up, with their dates, in the user's folder for data: `check` shows them without a network, and looks one up with
+//! `--price`; `up` uses them when the service cannot be reached.
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use netduel_azure::deployment::price::{self, Answer};
 use netduel_azure::deployment::{DatedPrice, currency};
 use netduel_model::bed::Bed;
 use netduel_model::bed::money::Money;
 use serde::{Deserialize, Serialize};
 
 use super::bed_file::read_text;
+use super::session::{az, failed, now_unix_s};
+use crate::console::tell;
 use crate::exit::Failure;
 use crate::output_file::{self, Readers};
 use crate::program;
@@ -45,6 +48,27 @@ pub fn known(bed: &Bed) -> Option<DatedPrice> {
     let entry = read().remove(&key(bed)).filter(|entry| entry.amount > 0.0)?;
     let of_vm = Money { amount: entry.amount, currency: entry.currency };
     Some(DatedPrice { of_vm, read_unix_s: entry.read_unix_s })
+}
+
+/// Looks up the price of a VM of a bed and keeps it; the last one when the service cannot be reached.
+pub fn look_up(bed: &Bed) -> Result<Option<DatedPrice>, Failure> {
+    let doing = format!("look up the price of the bed {}", bed.name);
+    let answer = price::of_vm(&mut az()?, bed).map_err(|error| failed(&doing, error.into()))?;
+    match answer {
+        Answer::Price(of_vm) => {
+            let price = DatedPrice { of_vm, read_unix_s: now_unix_s() };
+            keep(bed, &price);
+            Ok(Some(price))
+        }
+        Answer::NoPrice => {
+            tell(&format!("warning: Azure has no price of {} in {}", bed.size.name, bed.region));
+            Ok(None)
+        }
+        Answer::Unreachable => {
+            tell("warning: prices cannot be looked up now");
+            Ok(known(bed))
+        }
+    }
 }
 
 /// Keeps the price of a VM of a bed. Without a place for it nothing is kept: the next command looks it up.

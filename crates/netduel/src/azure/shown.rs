@@ -73,9 +73,10 @@ pub fn checked(file: &str, bed: &Bed, price: Option<&DatedPrice>) -> String {
             of_vm.times(layout.vms.len() as f64),
             day(*read_unix_s)
         ),
-        None => {
-            writeln!(text, "  price      unknown; `netduel azure up` looks it up before anything is created")
-        }
+        None => writeln!(
+            text,
+            "  price      unknown; --price looks it up, and `netduel azure up` before anything is created"
+        ),
     };
     text
 }

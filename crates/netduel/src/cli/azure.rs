@@ -32,12 +32,15 @@ pub enum BedArg {
 pub enum AzureCommand {
     /// Check a bed without any network: keys, size, NICs, vCPUs for the quota, accelerated networking.
     #[command(
-        after_help = "Examples:\n  netduel azure check beds/two-nic.toml\n  netduel azure check beds/dpdk.toml --json"
+        after_help = "Examples:\n  netduel azure check beds/two-nic.toml\n  netduel azure check beds/dpdk.toml --price --json"
     )]
     Check {
         /// The bed, a TOML file.
         #[arg(value_name = "BED.toml")]
         bed: PathBuf,
+        /// Look up the price with your own `az` and the network, and keep it for later checks. It needs no login.
+        #[arg(long)]
+        price: bool,
         #[command(flatten)]
         json: JsonArgs,
     },

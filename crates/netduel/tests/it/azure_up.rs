@@ -4,7 +4,7 @@ use std::fs;
 use netduel_test_support::NewNamespace;
 use serde_json::{Value, json};
 
-use crate::azure::{Scene, prints};
+use crate::azure::{Scene, fails, prints};
 use crate::support::Finished;
 
 /// Runs a test in a network namespace whose way to the Internet has this source address.
@@ -21,6 +21,15 @@ fn with_address(address: &str, test: &str, body: fn()) {
 fn parameters(scene: &Scene) -> Value {
     let text = fs::read_to_string(scene.at("state/netduel/azure/x/parameters.json")).unwrap();
     serde_json::from_str::<Value>(&text).unwrap()["parameters"].clone()
+}
+
+/// The answer of the service for prices: a quarter of a dollar for a VM of this size and an hour.
+fn prices(size: &str) -> Value {
+    let price = json!({
+        "retailPrice": 0.25, "unitOfMeasure": "1 Hour", "type": "Consumption", "productName": "Linux", "skuName": "a",
+        "armSkuName": size, "currencyCode": "USD", "isPrimaryMeterRegion": true,
+    });
+    prints(&json!({ "Items": [price] }))
 }
 
 #[test]
@@ -47,6 +56,38 @@ fn private_address_of_this_machine_does_not_connect_and_nothing_is_created() {
 }
 
 #[test]
+fn price_is_looked_up_by_a_check_on_request_and_kept() {
+    let mut scene = Scene::new();
+    scene.answer("rest --method get", prices("Standard_D4s_v3"));
+    let unknown = scene.run(&["azure", "check", "x.toml"]).expect_code(0).stdout;
+    assert!(unknown.contains("price      unknown; --price looks it up"), "{unknown}");
+    assert_eq!(scene.calls(), "");
+    let price = |words: &[&str]| {
+        let words = [&["azure", "check", "x.toml", "--json"][..], words].concat();
+        scene.run(&words).expect_code(0).json()["price_per_hour"]["amount"].clone()
+    };
+    assert_eq!(price(&["--price"]), 0.5);
+    let calls = scene.calls();
+    assert!(calls.starts_with("rest --method get") && calls.lines().count() == 1, "{calls}");
+    assert_eq!(price(&[]), 0.5);
+    assert_eq!(scene.calls(), calls);
+}
+
+#[test]
+fn last_price_is_shown_with_a_warning_where_none_can_be_looked_up() {
+    let mut scene = Scene::new();
+    scene.answer("rest --method get", fails("ERROR: Max retries exceeded\n"));
+    let unreachable = scene.run(&["azure", "check", "x.toml", "--price"]).expect_code(0);
+    assert!(unreachable.stderr.contains("warning: prices cannot be looked up now"), "{}", unreachable.stderr);
+    scene.answer("rest --method get", prints(&json!({ "Items": [] })));
+    let none = scene.run(&["azure", "check", "x.toml", "--price"]).expect_code(0);
+    assert!(none.stderr.contains("no price of Standard_D4s_v3 in westeurope"), "{}", none.stderr);
+    let mut command = scene.netduel(&["azure", "check", "x.toml", "--price"]);
+    let missing = command.env("PATH", scene.at("nothing")).output().unwrap();
+    assert!(Finished::from(missing).expect_code(3).stderr.contains("install the Azure CLI"));
+}
+
+#[test]
 fn shipped_beds_are_created_as_they_are() {
     with_address("20.0.0.7", "shipped_beds_are_created_as_they_are", || {
         let beds = concat!(env!("CARGO_MANIFEST_DIR"), "/../../beds");
@@ -55,16 +96,12 @@ fn shipped_beds_are_created_as_they_are() {
             let mut scene = Scene::new();
             let path = entry.path().display().to_string();
             let checked = scene.run(&["azure", "check", &path, "--json"]).expect_code(0).json();
-            let size = &checked["size"]["name"];
+            let size = checked["size"]["name"].as_str().unwrap();
             let zones = json!([{ "location": "westeurope", "zones": ["1"] }]);
             let sku = json!([{ "name": size, "family": "a", "locationInfo": zones }]);
             scene.answer("vm list-skus", prints(&sku));
             // A bed with a budget is created only where its price is known.
-            let price = json!({
-                "retailPrice": 0.25, "unitOfMeasure": "1 Hour", "type": "Consumption", "productName": "Linux", "skuName": "a",
-                "armSkuName": size, "currencyCode": "USD", "isPrimaryMeterRegion": true,
-            });
-            scene.answer("rest --method get", prints(&json!({ "Items": [price] })));
+            scene.answer("rest --method get", prices(size));
             fs::create_dir(scene.at(".ssh")).unwrap();
             fs::rename(scene.at("key.pub"), scene.at(".ssh/id_ed25519.pub")).unwrap();
             let mut up = scene.netduel(&["azure", "up", &path]);
