@@ -4,7 +4,7 @@ use std::fs;
 use netduel_test_support::NewNamespace;
 use serde_json::{Value, json};
 
-use crate::azure::{Scene, fails, prints};
+use crate::azure::{Scene, UP, answers, fails, operation, prints, usage};
 use crate::support::Finished;
 
 /// Runs a test in a network namespace whose way to the Internet has this source address.
@@ -53,6 +53,32 @@ fn private_address_of_this_machine_does_not_connect_and_nothing_is_created() {
         assert!(error.contains("no address may connect by ssh; add --ssh-from ADDRESS/32"), "{error}");
         assert_eq!(scene.calls(), "");
     });
+}
+
+#[test]
+fn half_created_bed_is_completed_by_a_second_up() {
+    let mut scene = Scene::new();
+    let failed =
+        json!({ "provisioningState": "Failed", "error": { "code": "DeploymentFailed", "message": "x" } });
+    let cause = json!({ "error": { "code": "AllocationFailed", "message": "no room" } });
+    scene.answer("deployment group show", prints(&failed));
+    scene.answer("deployment operation group list", operation("vm2", "Failed", &cause));
+    let error = scene.run(&UP).expect_code(12).stderr;
+    assert!(error.contains("failed to create VM vm2") && error.contains("azure up x.toml"), "{error}");
+    // Of ten vCPUs four are left: enough for the VM that is missing, and not for two.
+    scene.answer("vm list --resource-group", prints(&json!([{ "name": "vm1", "powerState": "VM running" }])));
+    scene.answer("vm list-usage", usage("6"));
+    for (start, answer) in answers().into_iter().filter(|(start, _)| start.starts_with("deployment")) {
+        scene.answer(start, answer);
+    }
+    let up = scene.run(&UP).expect_code(0);
+    assert!(up.stderr.contains("completing the bed x"), "{}", up.stderr);
+    assert!(up.stdout.starts_with("the bed x is up in westeurope\n"), "{}", up.stdout);
+    let calls = scene.calls();
+    assert_eq!(calls.lines().filter(|call| call.starts_with("deployment group create")).count(), 2, "{calls}");
+    // The bed has the age of its first part.
+    let group = calls.lines().rfind(|call| call.starts_with("group create")).unwrap();
+    assert!(group.contains("netduel-created=1795343407"), "{group}");
 }
 
 #[test]
