@@ -4,6 +4,7 @@ use netduel_azure::deployment::{Subscription, groups};
 use netduel_azure::tags::Tags;
 use netduel_model::bed::shutdown::ShutdownTime;
 
+use super::session::now_unix_s;
 use crate::console::tell;
 
 /// A bed without a shutdown is old after a day.
@@ -13,6 +14,13 @@ const DAY_S: u64 = 24 * 60 * 60;
 pub fn warn(az: &mut dyn Az, subscription: &Subscription, except: Option<&str>, now_unix_s: u64) {
     let beds = groups::list(az, subscription).unwrap_or_default();
     warn_of(beds.iter().map(|(_, tags)| tags).filter(|tags| Some(tags.bed.as_str()) != except), now_unix_s);
+}
+
+/// As [`warn`], for a command that has not asked for the subscription. It is the current one of `az`.
+pub fn warn_of_all(az: &mut dyn Az) {
+    if let Ok(subscription) = Subscription::find(az, None) {
+        warn(az, &subscription, None, now_unix_s());
+    }
 }
 
 /// Warns of those of these beds that are old.

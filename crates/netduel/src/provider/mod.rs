@@ -15,6 +15,7 @@ use netduel_model::ids::HostName;
 use netduel_model::plan::{ResolvedPlan, TreatmentAction};
 use netduel_model::units::Nanos;
 
+use crate::azure::old;
 use crate::console::tell;
 use crate::exit::{Failure, Kind, chain};
 use crate::signal;
@@ -62,8 +63,13 @@ pub fn of(plan: &ResolvedPlan, may_stop: bool, home: Home) -> Result<Box<dyn Pro
         return Err(Failure::message(Kind::Bed, problem.clone()));
     }
     let is_over = signal::interrupted().map_err(|error| signal::unheard("Ctrl-C", error))?;
+    let mut az = AzProcess::new(is_over);
+    // A command for beds has warned when it looked for its bed.
+    if home.group.is_none() {
+        old::warn_of_all(&mut az);
+    }
     Ok(Box::new(AzureProvider {
-        az: AzProcess::new(is_over),
+        az,
         home,
         may_stop,
         held: Treatments::new(GuardCommand::of_this_coordinator()),

@@ -322,6 +322,7 @@ fn nic_of_the_bed_is_switched_in_its_group_and_subscription_and_returns() {
         scene.bench.plan(&format!("{plan}{PACED}"));
         let run = scene.run(&["azure", "run", "plan.toml", "--json"]).expect_code(0);
         assert_names(&run.stderr, &["changing accelerated networking of vm1-synthetic on (client)"]);
+        assert_eq!(run.stderr.matches("warning: the bed x is older than").count(), 1, "{}", run.stderr);
         let document = run.json();
         assert_eq!(document["trials_valid"], 4, "{document}");
         let calls = scene.calls();

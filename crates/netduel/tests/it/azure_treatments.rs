@@ -9,6 +9,7 @@ use netduel_test_support::NewNamespace;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::azure::prints;
 use crate::azure_errors::{assert_on_page, error_line};
 use crate::support::{Bench, Finished, UnderWay, signal, until};
 
@@ -333,6 +334,24 @@ fn placement_is_made_with_the_vm_stopped_and_returns() {
         assert!((1..=2).contains(&into) && into == out, "{:?}", scene.calls());
         assert_eq!(scene.count("vm deallocate"), into + out, "{:?}", scene.calls());
         assert!(!scene.has("near") && !scene.has("stopped"), "{:?}", scene.calls());
+        scene.bench.assert_nothing_left();
+    });
+}
+
+#[test]
+fn run_that_changes_resources_of_azure_warns_of_a_forgotten_bed() {
+    in_namespace("run_that_changes_resources_of_azure_warns_of_a_forgotten_bed", || {
+        let tags = json!({ "netduel": "x", "netduel-created": "1700000000", "netduel-shutdown": "19:00" });
+        let azure = [
+            ("version", json!({ "azure-cli": "2.91.0" })),
+            ("account show", json!({ "id": "22222222-2222-2222-2222-222222222222", "name": "fake" })),
+            ("group list", json!([{ "name": "netduel-x", "location": "westeurope", "tags": tags }])),
+        ];
+        let azure = azure.map(|(command, document)| (command.to_owned(), prints(&document)));
+        let scene = Scene::toggle(live().into_iter().chain(azure));
+        let run = scene.run(&[]).expect_code(0);
+        let warning = "warning: the bed x is older than its shutdown at 19:00 UTC";
+        assert_eq!(run.stderr.matches(warning).count(), 1, "{}", run.stderr);
         scene.bench.assert_nothing_left();
     });
 }

@@ -75,10 +75,25 @@ fn half_created_bed_is_completed_by_a_second_up() {
     assert!(up.stderr.contains("completing the bed x"), "{}", up.stderr);
     assert!(up.stdout.starts_with("the bed x is up in westeurope\n"), "{}", up.stdout);
     let calls = scene.calls();
-    assert_eq!(calls.lines().filter(|call| call.starts_with("deployment group create")).count(), 2, "{calls}");
+    let requests = calls.lines().filter(|call| call.starts_with("deployment group create"));
+    assert_eq!(requests.count(), 2, "{calls}");
     // The bed has the age of its first part.
     let group = calls.lines().rfind(|call| call.starts_with("group create")).unwrap();
     assert!(group.contains("netduel-created=1795343407"), "{group}");
+}
+
+#[test]
+fn deletion_of_an_old_bed_warns_of_the_other_old_ones() {
+    let mut scene = Scene::new();
+    fs::write(scene.at("exists"), "").unwrap();
+    let group = |name: &str| {
+        let tags = json!({ "netduel": name, "netduel-created": "1700000000", "netduel-shutdown": "off" });
+        json!({ "name": format!("netduel-{name}"), "location": "westeurope", "tags": tags })
+    };
+    scene.answer("group list", prints(&json!([group("x"), group("y")])));
+    let down = scene.run(&["azure", "down", "x", "--yes"]).expect_code(0).stderr;
+    assert!(down.contains("warning: the bed y is older than a day"), "{down}");
+    assert!(!down.contains("the bed x is older"), "{down}");
 }
 
 #[test]
