@@ -286,6 +286,19 @@ pub fn look_up(
 /// [`BedError::NotStarted`], [`BedError::StartInterrupted`], and errors of `az`.
 pub fn start(
     az: &mut dyn Az,
+    of: (&Group, &Tags),
+    subscription: &Subscription,
+    inventory: &Inventory,
+    vms: &[String],
+) -> Result<Inventory, BedError> {
+    started(az, of, subscription, inventory, vms).map_err(|error| match error {
+        BedError::Call(CallError::Interrupted { .. }) => BedError::StartInterrupted,
+        error => error,
+    })
+}
+
+fn started(
+    az: &mut dyn Az,
     (group, tags): (&Group, &Tags),
     subscription: &Subscription,
     inventory: &Inventory,

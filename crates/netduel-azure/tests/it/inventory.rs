@@ -165,4 +165,9 @@ fn interrupt_of_a_start_says_that_azure_goes_on() {
     let error =
         start(&mut az, (&group, &tags), &subscription(), &inventory, &["vm2".to_owned()]).unwrap_err();
     assert!(matches!(error, BedError::StartInterrupted), "{error}");
+    // Also in the middle of a call.
+    let mut az = FakeAz::new([("vm start", "")]).then("vm list", Answer::Interrupt);
+    let error =
+        start(&mut az, (&group, &tags), &subscription(), &inventory, &["vm2".to_owned()]).unwrap_err();
+    assert!(matches!(error, BedError::StartInterrupted), "{error}");
 }

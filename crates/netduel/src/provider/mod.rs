@@ -372,7 +372,8 @@ impl Provider for AzureProvider {
 fn failed(error: CallError) -> ProviderError {
     match error {
         CallError::Interrupted { .. } => ProviderError::Interrupted,
-        CallError::Failed {
+        CallError::NotTaken { .. }
+        | CallError::Failed {
             cause: Cause::Other { code: Some(_), .. } | Cause::Unchangeable { .. }, ..
         } => ProviderError::WhileRunning(error.to_string()),
         error => ProviderError::Failed(error.to_string()),

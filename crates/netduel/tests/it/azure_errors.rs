@@ -60,6 +60,11 @@ fn case(title: &'static str, answers: impl IntoIterator<Item = (&'static str, Va
     }
 }
 
+/// Writes the file of the public key.
+fn write_key(scene: &Scene, text: &str) {
+    fs::write(scene.at("key.pub"), text).unwrap();
+}
+
 /// Without a program `az`.
 fn without_az(scene: &Scene, words: &[&str]) -> Finished {
     let mut command = scene.netduel(words);
@@ -122,6 +127,22 @@ fn of_the_input() -> Vec<Case> {
             ..usage("Values that the file cannot have", &["azure", "check", "x.toml"])
         },
         usage("No address for ssh", &["azure", "up", "x.toml"]),
+        Case {
+            prepare: |scene| fs::remove_file(scene.at("key.pub")).unwrap(),
+            ..usage("There is no public key", &UP)
+        },
+        Case {
+            prepare: |scene| write_key(scene, "-----BEGIN OPENSSH PRIVATE KEY-----\n"),
+            ..usage("The key is a private one", &UP)
+        },
+        Case {
+            prepare: |scene| write_key(scene, "ssh-ed25519 AAAA me@here\nssh-ed25519 BBBB me@there\n"),
+            ..usage("The file has several keys", &UP)
+        },
+        Case {
+            prepare: |scene| write_key(scene, "ecdsa-sha2-nistp256 AAAA me@here\n"),
+            ..usage("VMs of Azure do not accept the kind of key", &UP)
+        },
         usage("Ssh from the whole world", &["azure", "up", "x.toml", "--ssh-from", "0.0.0.0/0"]),
         Case {
             answers: group("westeurope", &json!({ "netduel": "x" })).to_vec(),
@@ -132,6 +153,7 @@ fn of_the_input() -> Vec<Case> {
 
 fn of_az() -> Vec<Case> {
     let expired = "ERROR: (ExpiredAuthenticationToken) The access token expiry UTC time is earlier than current UTC time.\n";
+    let unknown = "ERROR: unrecognized arguments: --subscription\n";
     let cases = [
         Case { run: without_az, ..case("`az` is missing", []) },
         case("`az` is too old", [("version", prints(&json!({ "azure-cli": "2.1.0" })))]),
@@ -140,6 +162,7 @@ fn of_az() -> Vec<Case> {
             [("account show", fails("ERROR: Please run 'az login' to setup account.\n"))],
         ),
         case("The login has expired", [("group exists", fails(expired))]),
+        case("`az` does not know an argument", [("group exists", json!([{ "err": unknown, "code": 2 }]))]),
     ];
     cases.into_iter().map(|case| Case { code: 3, ..case }).collect()
 }
@@ -152,12 +175,20 @@ fn before_anything_is_created() -> Vec<Case> {
     };
     let restricted =
         json!({ "restrictions": [{ "type": "Location", "reasonCode": "NotAvailableForSubscription" }] });
+    let zones = json!({ "zones": ["1"] });
+    let in_zone = json!({ "restrictions": [
+        { "type": "Zone", "reasonCode": "NotAvailableForSubscription", "restrictionInfo": zones },
+    ] });
     let throttled =
         "ERROR: (TooManyRequests) The request is being throttled as the limit has been reached.\n";
     vec![
         case("The quota is too small", [("vm list-usage", usage("4"))]),
         case("The region does not have the size", [("vm list-skus", prints(&json!([])))]),
         case("The subscription may not use the size", offered(&restricted)),
+        Case {
+            keys: "zone = 1",
+            ..case("The subscription may not use the size in the zone", offered(&in_zone))
+        },
         case("The size has no accelerated networking", offered(&capabilities("False", "2"))),
         case("The size has too few NICs", offered(&capabilities("True", "1"))),
         Case {
@@ -165,6 +196,13 @@ fn before_anything_is_created() -> Vec<Case> {
             ..case("The bed costs more than its budget", price())
         },
         Case { keys: "budget = \"11 USD\"", ..case("The price is unknown, and the bed has a budget", []) },
+        Case {
+            keys: "budget = \"11 USD\"",
+            ..case(
+                "Prices cannot be looked up, and the bed has a budget",
+                [("rest --method get", fails(OFFLINE))],
+            )
+        },
         case("The resource group is not the bed's", group("westeurope", &json!({ "owner": "me" }))),
         case("The bed exists in another region", group("northeurope", &json!({ "netduel": "x" }))),
         case("There is no connection", [("group exists", fails(OFFLINE))]),
@@ -176,14 +214,24 @@ fn before_anything_is_created() -> Vec<Case> {
 
 fn before_a_deletion() -> Vec<Case> {
     let other = json!([{ "name": "archive", "type": "Microsoft.Storage/storageAccounts", "tags": null }]);
-    let bed = group("westeurope", &json!({ "netduel": "x" }));
-    vec![Case {
-        words: vec!["azure", "down", "x", "--yes"],
-        ..case(
-            "The resource group has resources of others",
-            bed.into_iter().chain([("resource list", prints(&other))]),
-        )
-    }]
+    let bed = || group("westeurope", &json!({ "netduel": "x" })).into_iter();
+    let words = vec!["azure", "down", "x", "--yes"];
+    let waits = json!([{ "create": "waits", "hang": true }]);
+    vec![
+        Case {
+            words: words.clone(),
+            ..case(
+                "The resource group has resources of others",
+                bed().chain([("resource list", prints(&other))]),
+            )
+        },
+        Case {
+            words,
+            run: interrupted,
+            code: 130,
+            ..case("Ctrl-C during a deletion", bed().chain([("group delete", waits)]))
+        },
+    ]
 }
 
 /// A deployed bed whose VMs have this state, and `plan.toml`, which is to run on it.
@@ -210,6 +258,27 @@ fn other_plan(scene: &Scene) {
     fs::write(&file, text.replace("network = \"accelerated\"", "network = \"test\"")).unwrap();
 }
 
+/// Two plans with an arm in a network that the bed does not have.
+fn other_plans(scene: &Scene) {
+    other_plan(scene);
+    let text = fs::read_to_string(scene.at("plan.toml")).unwrap();
+    fs::write(scene.at("other.toml"), text.replace("name = \"networks\"", "name = \"other\"")).unwrap();
+}
+
+/// A bed whose VMs are stopped, with the price of its last `up` and a budget that it exceeds.
+fn expensive() -> Vec<(&'static str, Value)> {
+    let tags = json!({ "netduel": "x", "netduel-price": "2 EUR", "netduel-budget": "40 EUR", "netduel-shutdown": "off" });
+    deployed("VM deallocated").into_iter().chain(group("westeurope", &tags)).collect()
+}
+
+/// A bed whose VMs are stopped, and do not run after a request to start them.
+fn starting() -> Vec<(&'static str, Value)> {
+    let stopped = machines("VM deallocated").to_string();
+    let vms = json!([{ "when": "requested", "create": "waits", "hang": true }, { "out": stopped }]);
+    let requests = [("vm list --resource-group", vms), ("vm start", json!([{ "create": "requested" }]))];
+    deployed("VM deallocated").into_iter().chain(requests).collect()
+}
+
 fn before_a_run() -> Vec<Case> {
     let of = |title, answers: Vec<(&'static str, Value)>, code| Case {
         words: vec!["azure", "run", "plan.toml"],
@@ -218,13 +287,28 @@ fn before_a_run() -> Vec<Case> {
         ..case(title, answers)
     };
     let named = |case: Case| Case { words: vec!["azure", "run", "plan.toml", "--bed", "x"], ..case };
+    let start = vec!["azure", "run", "plan.toml", "--bed", "x", "--start"];
+    let started = |case: Case| Case { words: start.clone(), ..case };
+    let several = ["azure", "run", "plan.toml", "other.toml"];
     let bed = |name: &str| json!({ "name": format!("netduel-{name}"), "location": "westeurope", "tags": { "netduel": name } });
     let two = vec![("group list", prints(&json!([bed("x"), bed("y")])))];
     vec![
         of("There is no bed", Vec::new(), 12),
         of("There are several beds", two, 2),
         named(of("The VMs do not run", deployed("VM deallocated"), 12)),
+        started(of("The VMs would cost more than the budget", expensive(), 12)),
+        started(Case { run: interrupted, ..of("Ctrl-C while the VMs start", starting(), 130) }),
         named(Case { prepare: other_plan, ..of("The plan does not fit the bed", deployed("VM running"), 2) }),
+        Case {
+            words: [&several[..], &["--bed", "x"]].concat(),
+            prepare: other_plans,
+            ..of("None of several plans fits the bed", deployed("VM running"), 2)
+        },
+        Case {
+            words: [&several[..], &["--json"]].concat(),
+            prepare: other_plans,
+            ..of("Several plans and one JSON document", Vec::new(), 2)
+        },
     ]
 }
 
@@ -299,7 +383,7 @@ fn shown(case: &Case) -> String {
     scene.bed("Standard_D4s_v3", &[key.as_str(), case.keys].join("\n"));
     (case.prepare)(&scene);
     let ended = (case.run)(&scene, &case.words).expect_code(case.code);
-    assert_eq!(ended.stdout, "", "an error is on standard error");
+    assert!(ended.stdout.is_empty() || case.words.contains(&"--json"), "an error is on standard error");
     let folder = fs::canonicalize(scene.bench.path()).unwrap();
     let printed = ended.stderr.replace(&folder.display().to_string(), "~");
     scene.bench.assert_nothing_left();

@@ -363,6 +363,31 @@ fn vm_that_moves_between_blocks_is_a_warning_of_the_run() {
 }
 
 #[test]
+fn vm_whose_cloud_init_failed_is_a_warning() {
+    with_vms("azure_run::vm_whose_cloud_init_failed_is_a_warning", |scene| {
+        scene.up();
+        program(&scene.bench, "vm-bin/cloud-init", "echo 'status: error'\nexit 1");
+        let run = scene.run(&["azure", "run", "plan.toml"]).expect_code(0).stderr;
+        let is_warning = |line: &&str| line.starts_with("warning: client: cloud-init");
+        assert_on_page(run.lines().find(is_warning).unwrap_or(&run));
+        scene.bench.assert_nothing_left();
+    });
+}
+
+#[test]
+fn vm_that_ssh_does_not_reach_ends_the_run_with_what_opens_it() {
+    with_room_for_vms("azure_run::vm_that_ssh_does_not_reach_ends_the_run_with_what_opens_it", || {
+        // No sshd listens in these VMs.
+        let scene = Scene::new();
+        fs::write(scene.at("exists"), "").unwrap();
+        let error = scene.run(&["azure", "run", "plan.toml"]).expect_code(3).stderr;
+        let remedy = error.find("the bed x accepts ssh").map_or(error.as_str(), |start| &error[start..]);
+        assert_on_page(remedy);
+        scene.bench.assert_nothing_left();
+    });
+}
+
+#[test]
 fn stopped_vms_are_started_only_on_request() {
     with_vms("azure_run::stopped_vms_are_started_only_on_request", |scene| {
         scene.up();

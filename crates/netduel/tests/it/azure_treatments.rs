@@ -375,6 +375,42 @@ fn switch_that_no_guest_can_verify_is_no_success() {
 }
 
 #[test]
+fn switch_that_azure_accepts_and_does_not_make_needs_the_vm_stopped() {
+    in_namespace("switch_that_azure_accepts_and_does_not_make_needs_the_vm_stopped", || {
+        let scene = Scene::toggle(stopped());
+        // While the VM runs, Azure says yes and the NIC stays as it is.
+        for on in [true, false] {
+            let [for_on, for_off] = live().map(|(_, answer)| answer[0].clone());
+            let mut made = if on { for_on } else { for_off };
+            made["when"] = json!("stopped");
+            scene.answer(&N.update(on), json!([made, {}]));
+        }
+        let error = scene.run(&[]).expect_code(12).stderr;
+        let reason = error_line(&error);
+        assert_on_page(&reason[reason.find("failed to change").unwrap()..]);
+        assert_eq!(scene.count("vm "), 0, "{:?}", scene.calls());
+        scene.run(&["--allow-deallocate"]).expect_code(0);
+        assert!(scene.count("vm deallocate") >= 2, "{:?}", scene.calls());
+        assert!(!scene.has("on") && !scene.has("stopped"), "{:?}", scene.calls());
+        scene.bench.assert_nothing_left();
+    });
+}
+
+#[test]
+fn nic_that_is_not_attached_has_no_vm_to_stop() {
+    in_namespace("nic_that_is_not_attached_has_no_vm_to_stop", || {
+        let scene = Scene::toggle(stopped());
+        let spare = json!({ "name": "n", "enableAcceleratedNetworking": false, "virtualMachine": null });
+        scene.answer(&N.show(), json!([{ "out": spare.to_string() }]));
+        let error = scene.run(&["--allow-deallocate"]).expect_code(12).stderr;
+        let reason = error_line(&error);
+        assert_on_page(&reason[reason.find("failed to change").unwrap()..]);
+        assert_eq!(scene.count("vm "), 0, "{:?}", scene.calls());
+        scene.bench.assert_nothing_left();
+    });
+}
+
+#[test]
 fn mac_address_of_a_nic_is_read_when_its_vm_runs_again() {
     in_namespace("mac_address_of_a_nic_is_read_when_its_vm_runs_again", || {
         let scene = Scene::toggle(stopped());
