@@ -17,6 +17,8 @@ const PRICE: &str = "netduel-price";
 const KIND: &str = "netduel-type";
 /// When the price was looked up, seconds since 1970-01-01T00:00:00Z.
 const PRICE_READ: &str = "netduel-price-read";
+/// The SHA-256 of the template of the last `up`.
+const TEMPLATE: &str = "netduel-template";
 /// The time of the daily shutdown, UTC, or `off`.
 const SHUTDOWN: &str = "netduel-shutdown";
 /// The other keys of the bed's file, each as its file has it.
@@ -40,6 +42,8 @@ pub struct Tags {
     pub price: Option<Money>,
     /// When the price was looked up, seconds since 1970-01-01T00:00:00Z.
     pub price_read_unix_s: Option<u64>,
+    /// The SHA-256 of the template with which the bed was deployed last; `None` when an earlier version created it.
+    pub template_sha256: Option<String>,
     /// The time of the daily shutdown as the bed has it; `off` for none.
     pub shutdown: Option<String>,
     /// The type of the bed; `None` when an earlier version created it.
@@ -56,6 +60,7 @@ impl Tags {
             created_unix_s: tags.get(CREATED).and_then(|text| text.parse().ok()),
             price: tags.get(PRICE).and_then(|text| text.parse().ok()),
             price_read_unix_s: tags.get(PRICE_READ).and_then(|text| text.parse().ok()),
+            template_sha256: tags.get(TEMPLATE).filter(|text| is_sha256(text)).cloned(),
             shutdown: tags.get(SHUTDOWN).cloned(),
             kind: tags.get(KIND).and_then(|text| of_word(text)),
             keys: BedSpec {
@@ -72,7 +77,7 @@ impl Tags {
         })
     }
 
-    /// Those of a bed that was created at this time; its price is unknown.
+    /// Those of a bed that was created at this time; its price and the hash of its template are unknown.
     pub fn of(bed: &Bed, created_unix_s: u64) -> Self {
         let spec = bed.spec();
         Self {
@@ -80,6 +85,7 @@ impl Tags {
             created_unix_s: Some(created_unix_s),
             price: None,
             price_read_unix_s: None,
+            template_sha256: None,
             shutdown: spec.shutdown,
             kind: spec.kind,
             keys: BedSpec { name: None, region: None, kind: None, shutdown: None, ..spec },
@@ -116,6 +122,7 @@ impl Tags {
         pairs.extend(self.created_unix_s.map(|seconds| (CREATED, seconds.to_string())));
         pairs.extend(self.price.as_ref().map(|price| (PRICE, price.exact())));
         pairs.extend(self.price_read_unix_s.map(|seconds| (PRICE_READ, seconds.to_string())));
+        pairs.extend(self.template_sha256.clone().map(|hash| (TEMPLATE, hash)));
         pairs.extend(self.shutdown.clone().map(|time| (SHUTDOWN, time)));
         pairs.extend(self.kind.map(|kind| (KIND, word(&kind).to_owned())));
         let BedSpec { size, zone, image, placement, families, subnets, spot, budget, .. } = &self.keys;
@@ -129,6 +136,10 @@ impl Tags {
         pairs.extend(budget.clone().map(|budget| (BUDGET, budget)));
         pairs
     }
+}
+
+fn is_sha256(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// The value that a bed file writes as this word.
@@ -151,6 +162,7 @@ mod tests {
             created_unix_s: Some(1_795_343_407),
             price: Some("1.25 EUR".parse().unwrap()),
             price_read_unix_s: Some(1_795_343_400),
+            template_sha256: Some("0a".repeat(32)),
             shutdown: Some("19:00".to_owned()),
             kind: Some(BedType::HotAdd),
             keys: BedSpec { zone: Some(2), spot: Some(true), ..BedSpec::default() },
@@ -161,12 +173,16 @@ mod tests {
             created_unix_s: None,
             price: None,
             price_read_unix_s: None,
+            template_sha256: None,
             shutdown: None,
             kind: None,
             keys: BedSpec::default(),
         };
         assert_eq!(bare.file("westeurope"), None);
-        assert_eq!(Tags::read(&owned(&bare)), Some(bare));
+        assert_eq!(Tags::read(&owned(&bare)), Some(bare.clone()));
+        // What a user wrote into the tag is no hash.
+        let changed = Tags { template_sha256: Some("\u{1b}[2J".to_owned()), ..bare.clone() };
+        assert_eq!(Tags::read(&owned(&changed)), Some(bare));
     }
 
     #[test]
@@ -204,6 +220,7 @@ mod tests {
                 created_unix_s: None,
                 price: Some(text.parse().unwrap()),
                 price_read_unix_s: None,
+                template_sha256: None,
                 shutdown: None,
                 kind: None,
                 keys: BedSpec::default(),

@@ -273,6 +273,7 @@ pub fn look_up(
             created_unix_s: tags.created_unix_s,
             price_per_hour: tags.price.clone(),
             price_read_unix_s: tags.price_read_unix_s,
+            template_sha256: tags.template_sha256.clone(),
             file: tags.file(&group.location).map(|bed| bed.file_text()),
             vms,
         },

@@ -14,6 +14,7 @@ use super::{budget, inventory, progress, sku};
 use crate::az::cause::Cause;
 use crate::az::{Az, CALL_LIMIT, CallError};
 use crate::tags::Tags;
+use crate::template;
 
 /// Time limit of the request for a deployment: Azure checks the template before it answers.
 const REQUEST_LIMIT: Duration = Duration::from_secs(300);
@@ -78,6 +79,7 @@ pub fn prepare_with(
     let tags = Tags {
         price,
         price_read_unix_s: dated.as_ref().map(|price| price.read_unix_s),
+        template_sha256: template::sha256(bed),
         ..Tags::of(bed, created.unwrap_or(unix_s))
     };
     budget::check(&tags, &bed.size.name, &bed.region, unix_s, ShutdownTime::CREATION_MIN)?;

@@ -12,6 +12,7 @@ use netduel_model::bed::shutdown::ShutdownTime;
 use netduel_model::bed::{Bed, Families, Image, Layout, Placement};
 use serde::Serialize;
 use serde_json::json;
+use sha2::{Digest as _, Sha256};
 
 use crate::ssh_key::PublicKey;
 use crate::tags::Tags;
@@ -84,6 +85,11 @@ pub fn template(bed: &Bed) -> Template {
 /// None with these types; returned for the caller to report.
 pub fn text(template: &impl Serialize) -> Result<String, serde_json::Error> {
     Ok(serde_json::to_string_pretty(template)? + "\n")
+}
+
+/// The SHA-256 of the text of a bed's template, in hexadecimal digits.
+pub fn sha256(bed: &Bed) -> Option<String> {
+    Some(format!("{:x}", Sha256::digest(text(&template(bed)).ok()?)))
 }
 
 /// The parameters of a deployment, a document of its own: `az` takes it as a file, so that keys and prefixes are no arguments.

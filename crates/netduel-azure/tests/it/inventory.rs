@@ -8,8 +8,11 @@ use serde_json::{Value, json};
 use crate::bed;
 use crate::fake::{Answer, FakeAz, subscription};
 
+/// The hash of a template, 64 digits.
+const HASH: &str = "0a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8f9";
+
 fn group() -> (Group, Tags) {
-    let tags = json!({ "netduel": "x", "netduel-created": "7", "netduel-price": "2.00 EUR", "netduel-type": "two-nic" });
+    let tags = json!({ "netduel": "x", "netduel-created": "7", "netduel-price": "2.00 EUR", "netduel-type": "two-nic", "netduel-template": HASH });
     let group: Group =
         serde_json::from_value(json!({ "name": "netduel-x", "location": "westeurope", "tags": tags }))
             .unwrap();
@@ -74,6 +77,7 @@ fn claims_of_vms_and_nics_are_those_of_azure() {
         ("x", Some(BedType::TwoNic), "westeurope")
     );
     assert_eq!(bed.price_per_hour.as_ref().map(ToString::to_string).as_deref(), Some("2.00 EUR"));
+    assert_eq!(bed.template_sha256.as_deref(), Some(HASH));
     assert_eq!(bed.vms.iter().map(|vm| vm.name.as_str()).collect::<Vec<_>>(), ["vm1", "vm2"]);
     let vm = &bed.vms[0];
     let claimed = &vm.claimed;

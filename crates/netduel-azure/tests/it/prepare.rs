@@ -4,6 +4,7 @@ use std::path::Path;
 use netduel_azure::az::cause::Cause;
 use netduel_azure::deployment::up::{Prepared, create, prepare, prepare_with};
 use netduel_azure::deployment::{BedError, DatedPrice};
+use netduel_azure::template::sha256;
 
 use crate::bed;
 use crate::fake::{ACCOUNT, Answer, FakeAz, VERSION};
@@ -48,6 +49,7 @@ fn bed_that_can_be_created_has_tags_with_time_price_and_shutdown() {
     assert_eq!(prepared.subscription.name, "fake");
     let tags: Vec<String> =
         prepared.tags.pairs().into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let template = format!("netduel-template={}", sha256(&bed("")).unwrap());
     assert_eq!(
         tags,
         [
@@ -62,6 +64,7 @@ fn bed_that_can_be_created_has_tags_with_time_price_and_shutdown() {
             "netduel-size=Standard_D4s_v3",
             "netduel-spot=false",
             "netduel-subnets=1",
+            template.as_str(),
             "netduel-type=two-nic"
         ]
     );

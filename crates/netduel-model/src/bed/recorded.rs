@@ -34,6 +34,9 @@ pub struct RunBed {
     /// When the price was looked up, seconds since 1970-01-01T00:00:00Z; absent in a bed of an earlier version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price_read_unix_s: Option<u64>,
+    /// The SHA-256 of the ARM template of its last `netduel azure up`, in hexadecimal digits; absent in a bed of an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template_sha256: Option<String>,
     /// The text of a bed file with which it was deployed, every default written out, without the keys of its user (subscription, public key, prefixes for ssh); absent when the tags of the resource group do not have all keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
@@ -190,6 +193,7 @@ impl RunBed {
             created_unix_s: None,
             price_per_hour: None,
             price_read_unix_s: None,
+            template_sha256: None,
             file: Some(bed.file_text()),
             vms: Layout::of(bed).vms.iter().map(vm).collect(),
         }

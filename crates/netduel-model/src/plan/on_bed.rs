@@ -287,6 +287,7 @@ mod tests {
             created_unix_s: None,
             price_per_hour: None,
             price_read_unix_s: None,
+            template_sha256: None,
             file: None,
             vms: vec![vm(1), vm(2)],
         }

@@ -254,12 +254,20 @@ fn repetition(run: &Run, bed: &RunBed) -> Vec<Block> {
         return vec![Block::Code(vec![format!("# the resource group {group} was not deployed by netduel")])];
     };
     let name = words::plain(&bed.name);
+    let hash = bed.template_sha256.as_deref().map(words::plain);
+    let compared = hash.map(|hash| {
+        format!(
+            " The template of the bed has the SHA-256 {hash}: `netduel azure template {name}.toml | sha256sum` prints the same, \
+             or the template is another one."
+        )
+    });
     let (reading, lines) = match &bed.file {
         Some(text) => (
             format!(
                 "{name}.toml with every default written out. The keys `subscription`, `ssh_key` and `ssh_from` are not in it: they are yours. \
-                 The ARM template follows from this file. The run had {}; another version may write another template.",
-                words::plain(&run.header.program)
+                 The ARM template follows from this file. The run had {}; another version may write another template.{}",
+                words::plain(&run.header.program),
+                compared.unwrap_or_default()
             ),
             text.lines().map(words::plain).collect(),
         ),

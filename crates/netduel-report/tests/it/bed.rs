@@ -76,6 +76,7 @@ pub fn run() -> Run {
         created_unix_s: Some(1_795_257_900),
         price_per_hour: Some("1 EUR".parse().unwrap()),
         price_read_unix_s: Some(1_795_257_900),
+        template_sha256: None,
         file: None,
         vms: vec![vm("vm1"), vm("vm2")],
     });
@@ -197,6 +198,16 @@ fn printed(run: &Run) -> Bed {
     let code = after.lines().map(|line| line.strip_prefix("    "));
     let file: Vec<&str> = code.skip_while(Option::is_none).map_while(|line| line).collect();
     parse(&file.join("\n"), "the report").unwrap_or_else(|errors| panic!("{errors}\n{after}"))
+}
+
+#[test]
+fn hash_of_the_template_is_beside_the_command_that_prints_it() {
+    let mut run = run_on("two-nic");
+    assert!(!markdown::page(&document(&run)).contains("sha256sum"));
+    let hash = "0a".repeat(32);
+    run.header.bed.as_mut().unwrap().template_sha256 = Some(hash.clone());
+    let page = markdown::page(&document(&run));
+    assert!(page.contains(&hash) && page.contains("sha256sum"), "{page}");
 }
 
 #[test]

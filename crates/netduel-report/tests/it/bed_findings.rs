@@ -68,6 +68,7 @@ impl Scene {
             created_unix_s: None,
             price_per_hour: None,
             price_read_unix_s: None,
+            template_sha256: None,
             file: None,
             vms: vec![vm("vm1", "client"), vm("vm2", "server")],
         };

@@ -63,6 +63,7 @@ mod tests {
             created_unix_s: Some(created),
             price: None,
             price_read_unix_s: None,
+            template_sha256: None,
             kind: None,
             shutdown: Some(shutdown.to_owned()),
             keys: BedSpec::default(),

@@ -212,6 +212,7 @@ mod tests {
             created_unix_s: Some(1_795_343_407),
             price: price.map(|price| price.parse().expect("a price")),
             price_read_unix_s: None,
+            template_sha256: None,
             shutdown: Some("19:00".to_owned()),
             kind: None,
             keys: BedSpec::default(),

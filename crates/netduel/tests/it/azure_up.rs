@@ -1,5 +1,6 @@
 //! `netduel azure up` with a program in place of `az`, where the network of this machine or the state of the bed matters.
 use std::fs;
+use std::process::Command;
 
 use netduel_test_support::NewNamespace;
 use serde_json::{Value, json};
@@ -151,7 +152,10 @@ fn shipped_beds_are_created_as_they_are() {
             assert!(up.stdout.contains(&format!("the bed {name} is up")), "{}", up.stdout);
             let template = scene.run(&["azure", "template", &path]).expect_code(0).stdout;
             let deployed = scene.at(&format!("state/netduel/azure/{name}/template.json"));
-            assert_eq!(fs::read_to_string(deployed).unwrap(), template, "{name}");
+            assert_eq!(fs::read_to_string(&deployed).unwrap(), template, "{name}");
+            let sum = Command::new("sha256sum").arg(&deployed).output().unwrap().stdout;
+            let tag = format!("netduel-template={}", String::from_utf8(sum[..64].to_vec()).unwrap());
+            assert!(scene.calls().contains(&tag), "{tag}: {}", scene.calls());
             count += 1;
         }
         assert!(count >= 5, "one of each type: {count}");
