@@ -96,12 +96,36 @@ pub fn assert_within_frame(drawing: &str) {
     }
 }
 
+/// The drawing as a picture of its own, with the colours and the rules of the page.
+fn picture(drawing: &str) -> String {
+    let style = include_str!("../../assets/style.css");
+    let colours = style.find(":root {").unwrap()..style.find("* { box-sizing").unwrap();
+    let rules: Vec<&str> = style.lines().filter(|line| line.starts_with(".topology ")).collect();
+    let font = "svg { font-family: system-ui, sans-serif; background: var(--paper); }";
+    let style = format!("<style>\n{}{font}\n{}\n</style>\n", &style[colours], rules.join("\n"));
+    let drawing = drawing.replacen("<svg ", "<svg xmlns=\"http://www.w3.org/2000/svg\" ", 1);
+    let (opening, elements) = drawing.split_once('\n').unwrap();
+    format!("{opening}\n{style}{elements}")
+}
+
+/// Compares a picture with the one of docs/beds.md, or writes that for `cargo xtask bless`.
+fn assert_is_in_docs(kind: &str, picture: &str) {
+    let file = format!("docs/images/bed-{kind}.svg");
+    let path = format!("{}/../../{file}", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var_os("NETDUEL_BLESS").is_some_and(|value| value == "1") {
+        std::fs::write(&path, picture).unwrap();
+    }
+    let stored = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(stored == picture, "{file} is not current: run `cargo xtask bless` and commit it");
+}
+
 #[test]
 fn drawing_of_each_bed_has_its_vms_nics_and_subnets() {
     for kind in BedType::ALL {
         let run = deployed(kind);
         let drawing = drawing(&run);
         assert_shows(run.header.bed.as_ref().unwrap(), &drawing);
+        assert_is_in_docs(word(&kind), &picture(&drawing));
         insta::assert_snapshot!(format!("bed_{}", word(&kind).replace('-', "_")), drawing);
     }
 }
