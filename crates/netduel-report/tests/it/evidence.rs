@@ -458,12 +458,18 @@ fn a_core_without_idle_time_is_full_whatever_the_hypervisor_stole() {
 
 #[test]
 fn small_full_window_is_the_bottleneck_even_with_busy_cores() {
-    let shut = |window: u32| {
+    use netduel_model::sample::ThreadUse;
+    let shut = |window: u32, waited: u64| {
         changed(|trial| {
             tcp(trial).rwnd_limited_us = Some(4_850_000);
             let mut received = trial.client.as_ref().unwrap().report.streams[0].clone();
             received.tcp = Some(TcpInfo { rcv_wnd: Some(window), ..TcpInfo::default() });
-            trial.server.as_mut().unwrap().report.streams = vec![received];
+            received.core = Some(1);
+            let server = trial.server.as_mut().unwrap();
+            let part = server.observation.wall_ns / 100;
+            server.report.streams = vec![received];
+            server.report.thread_use =
+                Some(ThreadUse { threads: 1, run_ns: part * 10, run_delay_ns: part * waited });
             for end in [&mut trial.client, &mut trial.server].into_iter().flatten() {
                 let wall_ns = end.observation.wall_ns;
                 for core in &mut end.observation.cores {
@@ -472,6 +478,11 @@ fn small_full_window_is_the_bottleneck_even_with_busy_cores() {
             }
         })
     };
-    assert_eq!(shut(8830).cause, Cause::ReceiveWindow);
-    assert_ne!(shut(4 << 20).cause, Cause::ReceiveWindow);
+    assert_eq!(shut(8830, 0).cause, Cause::ReceiveWindow);
+    assert_eq!(shut(8830, 70).cause, Cause::ReceiveWindow, "it waited for data in a fifth of the time");
+    assert_ne!(shut(4 << 20, 0).cause, Cause::ReceiveWindow);
+    // It never waited for data: the window did not grow because it could not read.
+    let starved = shut(414_000, 85);
+    assert_eq!(starved.cause, Cause::ReceiverCore, "{starved:?}");
+    assert!(starved.evidence[0].contains("runnable but not scheduled 85 % of the time (pinned to core 1"));
 }

@@ -205,6 +205,12 @@ impl Evidence<'_> {
         found
     }
 
+    /// Whether the receiver's threads waited for a core, and never for data.
+    pub(super) fn receiver_is_starved(&self) -> bool {
+        let (ran, waited) = thread_shares(self.receiver);
+        ran + waited >= THREAD_FULL && waited >= WAITED_PART && !self.always_runs(self.receiver)
+    }
+
     /// Whether other processes used the CPU time of an end's host: as in the warning `CPU contention`.
     fn is_shared_with_others(&self, end: &TrialEnd) -> bool {
         let is_here = |role: Role| self.shared_machine || role == end.report.role;

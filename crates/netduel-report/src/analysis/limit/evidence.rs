@@ -179,7 +179,7 @@ impl<'a> Evidence<'a> {
         }
         found.extend(socket_later);
         let window = self.window();
-        // A small window that was always full explains the rate, however busy the cores were.
+        // A small window that was always full explains the rate, however busy the cores were, unless the receiver had no time to read.
         let (window_first, window) = if self.is_shut() { (window, Vec::new()) } else { (Vec::new(), window) };
         found.extend(window_first);
         found.extend(self.back_pressure());

@@ -232,10 +232,11 @@ impl Evidence<'_> {
         })
     }
 
-    /// Whether the window was small and almost always full.
+    /// Whether the window was small and almost always full, although the receiver had CPU time to read: the kernel does not enlarge the
+    /// window of a receiver that reads late.
     pub(super) fn is_shut(&self) -> bool {
         let is_small = self.receive_window().is_some_and(|window| window < WINDOW_LARGE);
-        is_small && self.tcp.is_some_and(|tcp| tcp.window >= WINDOW_SHUT)
+        is_small && self.tcp.is_some_and(|tcp| tcp.window >= WINDOW_SHUT) && !self.receiver_is_starved()
     }
 
     /// The smallest receive window over the connections at the end, bytes.
