@@ -191,6 +191,7 @@ impl Cause {
         if has(&[
             "Max retries exceeded",
             "Connection aborted",
+            "Connection broken",
             "Connection reset",
             "Failed to establish a new connection",
             "Name or service not known",
