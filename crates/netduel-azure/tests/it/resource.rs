@@ -113,7 +113,8 @@ fn availability_set_of_a_vm_is_named() {
         let mut az = FakeAz::new([("vm show --resource-group g --name vm1", answer)]);
         availability_set(&mut az, &machine()).unwrap()
     };
-    let id = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/availabilitySets/NETDUEL-AVAILABILITY";
+    let id =
+        "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/availabilitySets/NETDUEL-AVAILABILITY";
     let named = of(&format!(r#"{{"availabilitySet": {{"id": "{id}"}}}}"#));
     assert_eq!(named.as_deref(), Some("NETDUEL-AVAILABILITY"));
     assert_eq!(of(r#"{"availabilitySet": null}"#), None);

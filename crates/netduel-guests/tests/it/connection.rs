@@ -56,9 +56,8 @@ fn slow_down(delay_ms: u32) -> String {
 
 /// In each direction.
 fn set_delay(verb: &str, delay_ms: u32) -> String {
-    let of = |interface: &str| {
-        format!("tc qdisc {verb} dev {interface} root netem delay {delay_ms}ms loss 1%")
-    };
+    let of =
+        |interface: &str| format!("tc qdisc {verb} dev {interface} root netem delay {delay_ms}ms loss 1%");
     format!("{}; {}", of(MANAGEMENT), of(INCOMING))
 }
 

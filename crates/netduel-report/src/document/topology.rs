@@ -19,9 +19,10 @@ pub(super) fn figure(plan: &ResolvedPlan) -> Option<Figure> {
     let alternative = alternative.join("; ");
     Some(Figure {
         title: "Client, path and server".to_owned(),
-        reading: "Left: client; right: server. Rows: arms, with the interface that must carry their bytes at each \
+        reading:
+            "Left: client; right: server. Rows: arms, with the interface that must carry their bytes at each \
                   end. Filled: the path uses virtual functions."
-            .to_owned(),
+                .to_owned(),
         alternative: alternative.clone(),
         chart: Chart::Bed(BedDrawing {
             label: format!("Client, path and server of each arm: {alternative}"),

@@ -21,7 +21,8 @@ fn bars_of_arms_that_lie_far_apart_have_a_logarithmic_axis() {
     let (near, far) = (page(15.0), page(30.0));
     assert!(near.contains("<b>Throughput</b> <span>(higher is better)</span>"), "{near}");
     assert!(far.contains("<b>Throughput</b> <span>(higher is better, logarithmic axis)</span>"), "{far}");
-    let reason = "Dots in place of bars: logarithmic axis, because the arms differ by more than a factor of 20.";
+    let reason =
+        "Dots in place of bars: logarithmic axis, because the arms differ by more than a factor of 20.";
     assert!(far.contains(reason), "{far}");
 }
 
@@ -82,8 +83,7 @@ fn bins_of_a_distribution_divide_the_intervals_of_every_arm() {
     let density = plots.next().unwrap()["density"].as_array().unwrap();
     assert_eq!(density.len(), 2);
     for bins in density {
-        let shares: Vec<f64> =
-            bins.as_array().unwrap().iter().map(|bin| bin[2].as_f64().unwrap()).collect();
+        let shares: Vec<f64> = bins.as_array().unwrap().iter().map(|bin| bin[2].as_f64().unwrap()).collect();
         let most = shares.iter().copied().fold(0.0, f64::max);
         assert!(shares.len() >= 5 && most < 60.0, "{shares:?}");
         assert!((shares.iter().sum::<f64>() - 100.0).abs() < 1.0, "{shares:?}");

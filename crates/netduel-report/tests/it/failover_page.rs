@@ -43,8 +43,8 @@ fn answer_of_a_failover_has_the_throughput_of_each_arm_before_and_after_the_even
 
 #[test]
 fn answer_of_a_failover_without_streams_has_no_throughput() {
-    let mut trials = ["surprise", "carrier"]
-        .map(|arm| failover::trial(arm, probes(1000..1012), probes(0..0), |_| FAST));
+    let mut trials =
+        ["surprise", "carrier"].map(|arm| failover::trial(arm, probes(1000..1012), probes(0..0), |_| FAST));
     for trial in &mut trials {
         trial.server.as_mut().unwrap().report.failover.as_mut().unwrap().series.clear();
     }
@@ -57,8 +57,8 @@ fn answer_of_a_failover_without_streams_has_no_throughput() {
 fn comparison_of_failovers_draws_the_throughput_of_each_run_on_common_axes() {
     let run = |id: &str, slow: u64| {
         let rate = move |step: u64| if (100..200).contains(&step) { slow } else { FAST };
-        let trials = ["surprise", "carrier"]
-            .map(|arm| failover::trial(arm, probes(1000..1012), probes(0..0), rate));
+        let trials =
+            ["surprise", "carrier"].map(|arm| failover::trial(arm, probes(1000..1012), probes(0..0), rate));
         let mut run = stored(plan(), trials.to_vec());
         run.header.id = id.parse().unwrap();
         run

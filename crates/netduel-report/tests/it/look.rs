@@ -11,7 +11,9 @@ use netduel_report::{analyse_run, document, html};
 
 use crate::browser::{chromium, in_a_frame};
 use crate::builder::{Recipe, build};
-use crate::{bed, bed_drawings, compare_document, failover, history, hosts, inspected_page, old_runs, packets};
+use crate::{
+    bed, bed_drawings, compare_document, failover, history, hosts, inspected_page, old_runs, packets,
+};
 
 /// Names of the places where two labels of a chart cover each other, where one leaves its figure, where the page is too wide, where text
 /// has too little contrast, where an axis has no two labels, and where the keyboard does not get. Empty when there is none.

@@ -55,15 +55,18 @@ fn assert_texts(drawing: &str, texts: &[&str]) {
 #[test]
 fn run_in_the_lab_has_its_guests_and_the_path_of_each_arm() {
     let drawing = drawing_of(&build(&Recipe::default()), LABEL);
-    assert_texts(&drawing, &[
-        "client a",
-        "server b",
-        "guest of the lab",
-        "synthetic: through the software switch",
-        "syn0",
-        "accelerated: virtual functions past the switch",
-        "vf0",
-    ]);
+    assert_texts(
+        &drawing,
+        &[
+            "client a",
+            "server b",
+            "guest of the lab",
+            "synthetic: through the software switch",
+            "syn0",
+            "accelerated: virtual functions past the switch",
+            "vf0",
+        ],
+    );
     let boxes = |class: &str| drawing.matches(&format!("<rect class=\"{class}\"")).count();
     assert_eq!((boxes("cell"), boxes("cell serves"), boxes("band"), boxes("nic")), (2, 2, 2, 2), "{drawing}");
     let words = "accelerated: client a (vf0), virtual functions past the switch, server b (vf0)";
@@ -73,19 +76,22 @@ fn run_in_the_lab_has_its_guests_and_the_path_of_each_arm() {
 #[test]
 fn run_over_ssh_has_its_hosts_and_the_addresses_and_changes_of_each_arm() {
     let drawing = drawing_of(&run_of(OVER_SSH), LABEL);
-    assert_texts(&drawing, &[
-        "client near",
-        "ssh near.example.org",
-        "192.0.2.1",
-        "server far",
-        "ssh far.example.org",
-        "Standard_DS4_v2",
-        "plain: no changes",
-        "other-nic: tso of eth0 off (client)",
-        "eth0",
-        "any interface",
-        "198.51.100.2",
-    ]);
+    assert_texts(
+        &drawing,
+        &[
+            "client near",
+            "ssh near.example.org",
+            "192.0.2.1",
+            "server far",
+            "ssh far.example.org",
+            "Standard_DS4_v2",
+            "plain: no changes",
+            "other-nic: tso of eth0 off (client)",
+            "eth0",
+            "any interface",
+            "198.51.100.2",
+        ],
+    );
 }
 
 #[test]

@@ -48,12 +48,16 @@ fn public_address_of_this_machine_may_connect_without_an_option() {
 
 #[test]
 fn private_address_of_this_machine_does_not_connect_and_nothing_is_created() {
-    with_address("10.1.2.3", "private_address_of_this_machine_does_not_connect_and_nothing_is_created", || {
-        let scene = Scene::new();
-        let error = scene.run(&["azure", "up", "x.toml"]).expect_code(2).stderr;
-        assert!(error.contains("no address may connect by ssh; add --ssh-from ADDRESS/32"), "{error}");
-        assert_eq!(scene.calls(), "");
-    });
+    with_address(
+        "10.1.2.3",
+        "private_address_of_this_machine_does_not_connect_and_nothing_is_created",
+        || {
+            let scene = Scene::new();
+            let error = scene.run(&["azure", "up", "x.toml"]).expect_code(2).stderr;
+            assert!(error.contains("no address may connect by ssh; add --ssh-from ADDRESS/32"), "{error}");
+            assert_eq!(scene.calls(), "");
+        },
+    );
 }
 
 #[test]

@@ -195,7 +195,11 @@ fn listing_of_runs_hides_names() {
         let plain = bench.run(words).expect_code(0).stdout;
         assert!(plain.contains("by-mallory7") && plain.contains("for mallory7"), "{plain}");
         let shown = bench.run([words, &["--redact"]].concat()).expect_code(0);
-        assert!(shown.stdout.contains("by-user-1") && shown.stdout.contains("for user-1"), "{}", shown.stdout);
+        assert!(
+            shown.stdout.contains("by-user-1") && shown.stdout.contains("for user-1"),
+            "{}",
+            shown.stdout
+        );
         assert_hidden("the listing", &(shown.stdout + &shown.stderr));
     }
 }

@@ -195,7 +195,10 @@ mod tests {
         assert_eq!(lines("crates/netduel/src/a.rs 1\n", path), [(path.to_owned(), 5)]);
         assert_eq!(lines("# why\ncrates/netduel/src/a.rs 2\n", path), []);
         assert_eq!(lines("crates/netduel/src/a.rs 3\n", path), [(EXPECTS.to_owned(), 1)]);
-        assert_eq!(lines("crates/netduel/src/gone.rs 1\n", "crates/xtask/src/a.rs"), [(EXPECTS.to_owned(), 1)]);
+        assert_eq!(
+            lines("crates/netduel/src/gone.rs 1\n", "crates/xtask/src/a.rs"),
+            [(EXPECTS.to_owned(), 1)]
+        );
         let declared = ("crates/netduel/src/b/mod.rs", "//! B.\n#[cfg(test)]\nmod a;\n");
         let mut found = Vec::new();
         check(&Tree::of(&[("crates/netduel/src/b/a.rs", text), declared]), &mut found);
