@@ -8,6 +8,7 @@ use netduel_model::plan::SshHost;
 use netduel_model::shell;
 
 use super::binary::{Binary, shown};
+use super::compression::CompressionFailed;
 use super::host_keys;
 use super::options;
 use super::refusal::{self, Named};
@@ -129,8 +130,8 @@ pub enum Obstacle {
         machine: String,
     },
     /// The program cannot be compressed.
-    #[error("failed to compress netduel: {0}")]
-    Compression(#[source] io::Error),
+    #[error(transparent)]
+    Compression(#[from] CompressionFailed),
     /// The program cannot be copied.
     #[error("{0}")]
     Copy(String),

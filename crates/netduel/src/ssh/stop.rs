@@ -22,12 +22,6 @@ impl Stop {
         Ok(Self { interrupted, has_failed: AtomicBool::new(false) })
     }
 
-    /// Without a signal.
-    #[cfg(test)]
-    pub fn without_signals() -> Self {
-        Self { interrupted: Arc::default(), has_failed: AtomicBool::new(false) }
-    }
-
     /// A host failed, so the others are not needed.
     pub fn fail(&self) {
         self.has_failed.store(true, Ordering::Relaxed);

@@ -45,7 +45,8 @@ impl Upload<'_> {
     pub fn run(&self, master: &Master, stop: &Stop) -> Result<(), Obstacle> {
         let plain = &self.binary.bytes;
         let has_gzip = self.probe.has_gzip;
-        let bytes = if has_gzip { self.binary.compressed.of(plain, stop)? } else { Arc::clone(plain) };
+        let bytes =
+            if has_gzip { self.binary.compressed.of(plain, || stop.check())? } else { Arc::clone(plain) };
         let from = format!(", compressed from {:.1} MB", megabytes(plain.len() as u64));
         let from = if has_gzip { from.as_str() } else { "" };
         let size = megabytes(bytes.len() as u64);
