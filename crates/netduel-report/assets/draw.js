@@ -30,11 +30,20 @@
     return result;
   }
 
-  // A name that fits into so many pixels; the tips have the whole of it.
+  // Width of a character, pixels, where it need not be exact.
   const CHARACTER = 6.8;
+  // Width of a name in the bold type of labels, pixels.
+  const pen = document.createElement("canvas").getContext("2d");
+  const widthOf = (name) => {
+    pen.font = `600 12px ${getComputedStyle(document.body).fontFamily}`;
+    return pen.measureText(name).width;
+  };
+  // A name that fits into so many pixels; the tips have the whole of it.
   const fitted = (name, room) => {
-    const most = Math.max(3, Math.floor(room / CHARACTER));
-    return name.length <= most ? name : `${name.slice(0, most - 1)}…`;
+    if (widthOf(name) <= room) return name;
+    let most = name.length - 1;
+    while (most > 2 && widthOf(`${name.slice(0, most)}…`) > room) most--;
+    return `${name.slice(0, most)}…`;
   };
 
   // Names at the right end of their lines: no legend to look up, no colour to tell apart. `arm` gives the colour. All stand right of
@@ -106,8 +115,8 @@
   };
 
   const BELOW = { labelAnchor: "center", labelOffset: 36, labelArrow: "none" };
-  const longest = (arms) => Math.max(...arms.map((name) => name.length));
-  const labelRoom = (names, width) => Math.min(16 + longest(names) * CHARACTER, 150, width * 0.36);
+  const widest = (names) => Math.max(...names.map(widthOf));
+  const labelRoom = (names, width) => Math.min(16 + widest(names), 150, width * 0.36);
   // An axis from zero shows proportions; a narrow one shows what is left when there are none.
   const fromZero = (values) => Math.max(...values) > 1.5 * Math.min(...values) || Math.max(...values) === Math.min(...values);
   // Values that are all 0 have no axis of their own.
@@ -355,7 +364,7 @@
     const ticks = logTicks(low, high, width / 60);
     const titles = [...new Set(rows.map((row) => row.part))];
     const lanes = data.arms.filter((name) => rows.some((row) => row.name === name));
-    const room = Math.min(20 + longest(lanes) * CHARACTER, 150, width * 0.36);
+    const room = Math.min(20 + widest(lanes), 150, width * 0.36);
     return Plot.plot({
       width, height: 70 + titles.length * (lanes.length * 20 + 26), marginLeft: room, marginRight: 24, marginTop: 30, marginBottom: 42, style: STYLE,
       x: { type: "log", domain: [low, high] },
@@ -403,7 +412,7 @@
     const many = points.some((point) => points.some((other) => other !== point && other.label === point.label));
     const lanes = many ? data.arms.filter((name) => rows.some((row) => row.name === name)) : [""];
     const lane = (row) => (many ? row.name : "");
-    const room = Math.min(20 + Math.max(longest(lanes), longest(labels)) * CHARACTER, 150, width * 0.36);
+    const room = Math.min(20 + widest([...lanes, ...labels]), 150, width * 0.36);
     const most = Math.max(...rows.map((row) => Math.max(row.received, row.sent || 0, row.high || 0, row.published || 0)));
     // Once for each label: it is of one size of frames.
     const published = labels.map((label) => points.find((point) => point.label === label)).filter((point) => point.published !== null);

@@ -97,8 +97,8 @@ const MARGIN: f64 = 14.0 / 25.4 * 72.0;
 const MARGIN_HIGH: f64 = 16.0 / 25.4 * 72.0;
 /// Rounding of the browser and of pdftotext, points.
 const ROUNDING: f64 = 2.0;
-/// Share of a page's height down to which it is printed at least.
-const FILLED_LEAST: f64 = 0.6;
+/// Share of a page's height down to which it is printed at least: one that is less than half printed looks unfinished.
+const FILLED_LEAST: f64 = 0.5;
 /// Resolution in which pages are looked at, dots per inch.
 const RESOLUTION: &str = "20";
 /// Grey from which on a dot is paper, of 255.

@@ -232,7 +232,7 @@ fn metrics(state: &State, has_all: bool) -> Vec<(&Workload, Metric)> {
 fn arms(state: &State, view: &View, width: usize) -> Section {
     let rows = metrics(state, view.details);
     let name = |(workload, metric): &(&Workload, Metric)| {
-        let title = metric.title_in(workload.traffic.facts().unit).to_lowercase();
+        let title = metric.title_in(workload.traffic.facts().unit);
         let name = cut(workload.name.as_str());
         if view.details { format!("{name} {title}") } else { name }
     };
@@ -272,7 +272,7 @@ fn comparisons(state: &State, view: &View, width: usize) -> Section {
     let has_many = state.plan.arms.len() > 2;
     let name = |row: &Row| {
         let arm = if has_many { format!(" {}", cut(row.arm.as_str())) } else { String::new() };
-        format!("{} {}{arm}", cut(row.workload.as_str()), row.metric.to_lowercase())
+        format!("{} {}{arm}", cut(row.workload.as_str()), row.metric)
     };
     // A comparison without a pair has nothing to show but its verdict, and is the first one to be cut.
     let (estimated, others): (Vec<&Row>, Vec<&Row>) =
