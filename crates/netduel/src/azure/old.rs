@@ -1,14 +1,19 @@
 //! Warnings about forgotten beds: those that are older than their first shutdown. Every command that asks Azure shows them.
-use netduel_azure::az::Az;
+use std::time::Duration;
+
+use netduel_azure::az::{Az, CallError};
 use netduel_azure::deployment::{Subscription, groups};
 use netduel_azure::tags::Tags;
 use netduel_model::bed::shutdown::ShutdownTime;
+use netduel_sys::clock::monotonic_ns;
 
 use super::session::now_unix_s;
 use crate::console::tell;
 
 /// A bed without a shutdown is old after a day.
 const DAY_S: u64 = 24 * 60 * 60;
+/// Time limit of a search that only warns: its three calls take 2 s to 7 s in all.
+const SEARCH_LIMIT_NS: u64 = 10_000_000_000;
 
 /// Warns of the old beds of a subscription, except one. An error here is no reason to stop: the command itself has the subscription, too.
 pub fn warn(az: &mut dyn Az, subscription: &Subscription, except: Option<&str>, now_unix_s: u64) {
@@ -16,10 +21,32 @@ pub fn warn(az: &mut dyn Az, subscription: &Subscription, except: Option<&str>, 
     warn_of(beds.iter().map(|(_, tags)| tags).filter(|tags| Some(tags.bed.as_str()) != except), now_unix_s);
 }
 
-/// As [`warn`], for a command that has not asked for the subscription. It is the current one of `az`.
-pub fn warn_of_all(az: &mut dyn Az) {
-    if let Ok(subscription) = Subscription::find(az, None) {
-        warn(az, &subscription, None, now_unix_s());
+/// As [`warn`], for a command that has not asked for the subscription. It is the current one of `az`. The command needs no bed: the search ends
+/// without a message after [`SEARCH_LIMIT_NS`], and where `az` is missing or too old.
+pub fn warn_of_all(az: &mut dyn Az, is_quiet: bool) {
+    if !is_quiet {
+        tell("looking for beds on Azure that are older than their shutdown");
+    }
+    let mut az = Until { az, end_ns: monotonic_ns().saturating_add(SEARCH_LIMIT_NS) };
+    if let Ok(subscription) = Subscription::find(&mut az, None) {
+        warn(&mut az, &subscription, None, now_unix_s());
+    }
+}
+
+/// `az` whose calls have to end by a time, all of them.
+struct Until<'a> {
+    az: &'a mut dyn Az,
+    end_ns: u64,
+}
+
+impl Az for Until<'_> {
+    fn call(&mut self, words: &[&str], limit: Duration) -> Result<String, CallError> {
+        let left = Duration::from_nanos(self.end_ns.saturating_sub(monotonic_ns()));
+        self.az.call(words, limit.min(left))
+    }
+
+    fn pause(&mut self) -> bool {
+        self.az.pause()
     }
 }
 
@@ -50,9 +77,36 @@ fn is_old(tags: &Tags, now_unix_s: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use netduel_azure::az::CALL_LIMIT;
     use netduel_model::bed::BedSpec;
 
     use super::*;
+
+    /// `az` without an answer in time, with the limits of its calls.
+    #[derive(Default)]
+    struct Slow(Vec<Duration>);
+
+    impl Az for Slow {
+        fn call(&mut self, words: &[&str], limit: Duration) -> Result<String, CallError> {
+            self.0.push(limit);
+            Err(CallError::TimedOut { command: words.join(" "), limit })
+        }
+
+        fn pause(&mut self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn calls_of_a_search_that_only_warns_share_one_limit() {
+        let mut slow = Slow::default();
+        warn_of_all(&mut slow, true);
+        assert_eq!(slow.0.len(), 1);
+        assert!(slow.0[0] <= Duration::from_nanos(SEARCH_LIMIT_NS), "{:?}", slow.0);
+        let mut over = Until { az: &mut slow, end_ns: 0 };
+        assert!(over.call(&["version"], CALL_LIMIT).is_err());
+        assert_eq!(slow.0[1], Duration::ZERO);
+    }
 
     #[test]
     fn bed_is_old_after_its_first_shutdown() {

@@ -184,7 +184,7 @@ fn run_one(
     if !output.quiet {
         announce(&plan, &bed);
     }
-    let provider = provider::of(&plan, args.deallocate.allow_deallocate, home)?;
+    let provider = provider::of(&plan, args.deallocate.allow_deallocate, home, output.quiet)?;
     let lab = announced_lab(&plan, output.quiet)?;
     let source = RunSource::New {
         plan_text: text,

@@ -38,7 +38,12 @@ pub struct Home {
 }
 
 /// The provider for a plan. What an earlier run left changed is restored first.
-pub fn of(plan: &ResolvedPlan, may_stop: bool, home: Home) -> Result<Box<dyn Provider>, Failure> {
+pub fn of(
+    plan: &ResolvedPlan,
+    may_stop: bool,
+    home: Home,
+    is_quiet: bool,
+) -> Result<Box<dyn Provider>, Failure> {
     if !plan.has_provider_treatments() {
         return Ok(Box::new(NoProvider));
     }
@@ -66,7 +71,7 @@ pub fn of(plan: &ResolvedPlan, may_stop: bool, home: Home) -> Result<Box<dyn Pro
     let mut az = AzProcess::new(is_over);
     // A command for beds has warned when it looked for its bed.
     if home.group.is_none() {
-        old::warn_of_all(&mut az);
+        old::warn_of_all(&mut az, is_quiet);
     }
     Ok(Box::new(AzureProvider {
         az,

@@ -59,8 +59,10 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
     };
     let remote = &args.remote_program;
     let ssh = SshHosts::new(&remote.remote_program, remote.remote_folder.as_deref(), output.quiet);
-    let provider =
-        |plan: &ResolvedPlan| provider::of(plan, args.deallocate.allow_deallocate, Home::default());
+    let provider = |plan: &ResolvedPlan| {
+        let is_quiet = args.outcome.quiet.quiet;
+        provider::of(plan, args.deallocate.allow_deallocate, Home::default(), is_quiet)
+    };
     if let Some(name) = &args.resume {
         let id = store.id_of(name).map_err(|error| not_resumed(name, error))?;
         // A refused run stays as it is.

@@ -352,6 +352,16 @@ fn run_that_changes_resources_of_azure_warns_of_a_forgotten_bed() {
         let run = scene.run(&[]).expect_code(0);
         let warning = "warning: the bed x is older than its shutdown at 19:00 UTC";
         assert_eq!(run.stderr.matches(warning).count(), 1, "{}", run.stderr);
+        let looking = "looking for beds on Azure that are older than their shutdown\n";
+        let (before, _) = run.stderr.split_once(warning).unwrap();
+        assert!(before.contains(looking), "{}", run.stderr);
+        // The warning is no progress.
+        let quiet = scene.run(&["--quiet"]).expect_code(0).stderr;
+        assert!(!quiet.contains(looking) && quiet.contains(warning), "{quiet}");
+        // The run itself has no use for a newer `az`.
+        scene.answer("version", prints(&json!({ "azure-cli": "2.1.0" })));
+        let old = scene.run(&[]).expect_code(0).stderr;
+        assert!(!old.contains("warning: the bed") && !old.contains("az upgrade"), "{old}");
         scene.bench.assert_nothing_left();
     });
 }
