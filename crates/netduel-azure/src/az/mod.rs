@@ -63,8 +63,7 @@ pub enum CallError {
     },
     /// Azure accepted a change of a NIC and did not make it.
     #[error(
-        "failed to turn accelerated networking of {nic} {wanted}: Azure accepted the command, and the NIC is as it was; stop the VM, and repeat \
-         the command"
+        "failed to turn accelerated networking of {nic} {wanted}: Azure accepted the command, and the NIC is as it was"
     )]
     NotTaken {
         /// The NIC.

@@ -58,15 +58,14 @@ impl Conductor<'_> {
     fn change_stopped(&mut self, change: &HostChange) -> Result<(), TrialError> {
         let host = &change.host;
         self.hosts.end_agent(host);
-        let checks = self.provider.change_stopped(change).map_err(|error| failed(host.to_string(), error))?;
+        let checks = self.provider.change_stopped(change).map_err(|error| match error {
+            ProviderError::WhileRunning(reason) => failed_although_stopped(change, &reason),
+            error => failed(host.to_string(), error),
+        })?;
         self.reach_again(host)?;
         match self.await_guest(host, &checks)? {
             None => Ok(()),
-            Some(missing) => {
-                let reason =
-                    format!("{}: {missing}, although its machine was stopped for the change", change.words);
-                Err(failed(host.to_string(), ProviderError::Failed(reason)))
-            }
+            Some(missing) => Err(failed_although_stopped(change, &missing)),
         }
     }
 
@@ -139,6 +138,12 @@ fn wanted(plan: &ResolvedPlan, arm: &Arm, block: u32) -> Vec<(HostName, Treatmen
         }
     }
     wanted
+}
+
+/// A change that was not made, or that the guest does not show, with its machine stopped. The reason may end with a remedy.
+fn failed_although_stopped(change: &HostChange, reason: &str) -> TrialError {
+    let reason = format!("{}, although its machine was stopped for the change: {reason}", change.words);
+    failed(change.host.to_string(), ProviderError::Failed(reason))
 }
 
 fn failed(host: String, error: ProviderError) -> TrialError {

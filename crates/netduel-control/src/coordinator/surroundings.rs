@@ -160,7 +160,7 @@ pub enum ProviderError {
     /// The user interrupted it.
     #[error("interrupted")]
     Interrupted,
-    /// It is refused while the machine runs.
+    /// The change is refused; while the machine runs, a stop of it may help.
     #[error("{0}")]
     WhileRunning(String),
     /// Anything else.

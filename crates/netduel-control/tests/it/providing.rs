@@ -84,7 +84,7 @@ fn machine_is_not_stopped_without_permission() {
     for refuses_live in [false, true] {
         let mut script = script();
         script.required[0] = vec![check(1, true)];
-        script.refuses_live = refuses_live;
+        script.refuses[0] = refuses_live;
         let error = run(&plan(), &mut script).unwrap_err();
         assert_eq!(error.kind(), RunErrorKind::Provider);
         let text = error.to_string();
@@ -94,6 +94,21 @@ fn machine_is_not_stopped_without_permission() {
         assert!(script.provided.iter().all(|one| !one.starts_with("stopped: ")), "{:?}", script.provided);
         assert_eq!(script.provided.last().map(String::as_str), Some("restore"));
     }
+}
+
+#[test]
+fn change_that_is_refused_with_the_machine_stopped_names_the_stop() {
+    let mut script = script();
+    script.refuses = [true, true];
+    script.may_stop = true;
+    let error = run(&plan(), &mut script).unwrap_err();
+    assert_eq!(error.kind(), RunErrorKind::Provider);
+    let text = error.to_string();
+    assert!(
+        text.ends_with("although its machine was stopped for the change: not when it is stopped"),
+        "{text}"
+    );
+    assert_eq!(script.provided.last().map(String::as_str), Some("restore"));
 }
 
 #[test]

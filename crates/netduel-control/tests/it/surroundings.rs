@@ -109,8 +109,8 @@ pub struct Script {
     /// The state that each host's NIC has by the provider.
     pub switched: BTreeMap<HostName, bool>,
     pub may_stop: bool,
-    /// The provider refuses changes while machines run.
-    pub refuses_live: bool,
+    /// Whether the provider refuses changes while machines run, and with them stopped.
+    pub refuses: [bool; 2],
     /// What the provider cannot restore.
     pub unrestored: Vec<(HostName, String)>,
     /// Time that passes with each reading of the clock after a host is ready. Before, processes start, which takes an unknown time.
@@ -253,7 +253,7 @@ impl Provider for Handle<'_> {
     fn change(&mut self, change: &HostChange) -> Result<Vec<GuestCheck>, ProviderError> {
         let script = &mut **self.0.borrow_mut();
         script.provided.push(format!("live: {}", change.words));
-        if script.refuses_live {
+        if script.refuses[0] {
             return Err(ProviderError::WhileRunning("not while it runs".to_owned()));
         }
         Ok(script.required[0].clone())
@@ -261,6 +261,9 @@ impl Provider for Handle<'_> {
     fn change_stopped(&mut self, change: &HostChange) -> Result<Vec<GuestCheck>, ProviderError> {
         let script = &mut **self.0.borrow_mut();
         script.provided.push(format!("stopped: {}", change.words));
+        if script.refuses[1] {
+            return Err(ProviderError::WhileRunning("not when it is stopped".to_owned()));
+        }
         Ok(script.required[1].clone())
     }
     fn may_stop(&self) -> bool {

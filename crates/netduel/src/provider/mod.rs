@@ -232,12 +232,12 @@ impl AzureProvider {
         }
         let mac = match (resource, state) {
             (Resource::Nic { place, nic }, State::Accelerated(on)) => {
-                resource::set_accelerated(&mut self.az, place, nic, *on).map_err(failed)?.mac
+                resource::set_accelerated(&mut self.az, place, nic, *on).map_err(refused)?.mac
             }
             (Resource::Placement { place, vm } | Resource::Nic { place, nic: vm }, state) => {
                 let group = if let State::Placement(group) = state { group.as_deref() } else { None };
                 let machine = Machine { place: place.clone(), name: vm.clone() };
-                resource::set_placement(&mut self.az, &machine, group).map_err(failed)?;
+                resource::set_placement(&mut self.az, &machine, group).map_err(refused)?;
                 None
             }
         };
@@ -373,14 +373,21 @@ impl Provider for AzureProvider {
     }
 }
 
-/// An error of `az`. What Azure refuses of a running VM may be allowed when it is stopped.
-fn failed(error: CallError) -> ProviderError {
+/// An error of `az` in a change. What Azure refuses of a running VM may be allowed when it is stopped.
+fn refused(error: CallError) -> ProviderError {
     match error {
-        CallError::Interrupted { .. } => ProviderError::Interrupted,
         CallError::NotTaken { .. }
         | CallError::Failed {
             cause: Cause::Other { code: Some(_), .. } | Cause::Unchangeable { .. }, ..
         } => ProviderError::WhileRunning(error.to_string()),
+        error => failed(error),
+    }
+}
+
+/// An error of `az`.
+fn failed(error: CallError) -> ProviderError {
+    match error {
+        CallError::Interrupted { .. } => ProviderError::Interrupted,
         error => ProviderError::Failed(error.to_string()),
     }
 }

@@ -1,6 +1,7 @@
 //! The command `azure-undo`: returns a resource of Azure to its original state. Started by runs and their guards, also after the run was killed.
 use std::sync::Arc;
 
+use netduel_azure::az::CallError;
 use netduel_azure::az::process::AzProcess;
 use netduel_azure::resource::{self, Machine, Place};
 
@@ -66,7 +67,12 @@ pub fn command(command: &UndoCommand) -> Result<(), Failure> {
             (format!("the running state of {vm}"), resource::restore_running(&mut az, &machine(vm, place)))
         }
     };
-    undone.map_err(|error| Failure::caused(Kind::Bed, format!("failed to restore {what}: {error}"), error))
+    let stops = matches!(command, UndoCommand::Nic { stop: true, .. });
+    undone.map_err(|error| {
+        let needs_stop = matches!(error, CallError::NotTaken { .. }) && !stops;
+        let failure = Failure::caused(Kind::Bed, format!("failed to restore {what}: {error}"), error);
+        if needs_stop { failure.remedy("stop the VM, and repeat the command") } else { failure }
+    })
 }
 
 #[cfg(test)]

@@ -407,6 +407,22 @@ fn switch_that_azure_accepts_and_does_not_make_needs_the_vm_stopped() {
 }
 
 #[test]
+fn switch_that_azure_does_not_make_with_the_vm_stopped_ends_the_run() {
+    in_namespace("switch_that_azure_does_not_make_with_the_vm_stopped_ends_the_run", || {
+        let scene = Scene::toggle(stopped());
+        scene.answer(&N.update(true), json!([{}]));
+        let error = scene.run(&["--allow-deallocate"]).expect_code(12).stderr;
+        let reason = error_line(&error);
+        assert!(reason.contains("although its machine was stopped"), "{error}");
+        assert!(!reason.contains("--allow-deallocate") && !reason.contains("stop the VM"), "{error}");
+        assert_on_page(&reason[reason.find("failed to change").unwrap()..]);
+        assert_eq!(scene.count("vm deallocate"), 1, "{:?}", scene.calls());
+        assert!(!scene.has("on") && !scene.has("stopped"), "{:?}", scene.calls());
+        scene.bench.assert_nothing_left();
+    });
+}
+
+#[test]
 fn nic_that_is_not_attached_has_no_vm_to_stop() {
     in_namespace("nic_that_is_not_attached_has_no_vm_to_stop", || {
         let scene = Scene::toggle(stopped());
