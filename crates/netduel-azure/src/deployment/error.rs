@@ -139,7 +139,9 @@ pub enum BedError {
     #[error("interrupted; Azure continues the deployment")]
     Interrupted,
     /// The user interrupted a start of VMs.
-    #[error("interrupted; Azure continues to start the VMs")]
+    #[error(
+        "interrupted; VMs whose start Azure accepted continue to start; `netduel azure run --start` starts the others"
+    )]
     StartInterrupted,
     /// VMs did not start in time.
     #[error(

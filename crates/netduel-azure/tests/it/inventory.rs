@@ -160,7 +160,7 @@ fn start_waits_until_the_named_vms_run() {
 }
 
 #[test]
-fn interrupt_of_a_start_says_that_azure_goes_on() {
+fn interrupt_of_a_start_says_which_vms_start() {
     let inventory = looked_up(["VM running", "VM stopped"]);
     let mut az = FakeAz::new([("vm start", ""), ("vm list", list(["VM running", "VM starting"]).as_str())]);
     az = az.then("network nic list", Answer::Text(nics().to_string()));
@@ -174,4 +174,13 @@ fn interrupt_of_a_start_says_that_azure_goes_on() {
     let error =
         start(&mut az, (&group, &tags), &subscription(), &inventory, &["vm2".to_owned()]).unwrap_err();
     assert!(matches!(error, BedError::StartInterrupted), "{error}");
+    // Also when the start of one VM was not accepted yet.
+    let inventory = looked_up(["VM stopped", "VM stopped"]);
+    let mut az = FakeAz::new([("vm start --resource-group netduel-x --name vm1", "")])
+        .then("vm start --resource-group netduel-x --name vm2", Answer::Interrupt);
+    let vms = ["vm1".to_owned(), "vm2".to_owned()];
+    let error = start(&mut az, (&group, &tags), &subscription(), &inventory, &vms).unwrap_err();
+    assert!(matches!(error, BedError::StartInterrupted), "{error}");
+    assert!(error.to_string().contains("VMs whose start Azure accepted"), "{error}");
+    az.is_done();
 }
