@@ -57,7 +57,7 @@ fn check(path: &Path, looks_up_price: bool, json: bool) -> Result<(), Failure> {
         let price = price.as_ref().map(|price| (&price.of_vm, price.read_unix_s));
         return print_json(&CheckedBed::of(&file, &bed, price, &program::origin()));
     }
-    print_lines(&shown::checked(&file, &bed, price.as_ref()))
+    print_lines(&shown::checked(&file, &bed, price.as_ref(), looks_up_price))
 }
 
 /// How a bed is deleted.

@@ -16,8 +16,8 @@ use netduel_report::json::envelope::iso_8601;
 /// Seconds of an hour.
 const HOUR_S: f64 = 3600.0;
 
-/// A checked bed.
-pub fn checked(file: &str, bed: &Bed, price: Option<&DatedPrice>) -> String {
+/// A checked bed. `was_looked_up`: the price was looked up for this check, perhaps without an answer.
+pub fn checked(file: &str, bed: &Bed, price: Option<&DatedPrice>, was_looked_up: bool) -> String {
     let (layout, size) = (Layout::of(bed), bed.size);
     let zone = bed.zone.map(|zone| format!(", zone {zone}")).unwrap_or_default();
     let rate = human_bit_rate(size.rate().0 as f64);
@@ -73,6 +73,7 @@ pub fn checked(file: &str, bed: &Bed, price: Option<&DatedPrice>) -> String {
             of_vm.times(layout.vms.len() as f64),
             day(*read_unix_s)
         ),
+        None if was_looked_up => writeln!(text, "  price      unknown"),
         None => writeln!(
             text,
             "  price      unknown; --price looks it up, and `netduel azure up` before anything is created"
@@ -240,9 +241,11 @@ mod tests {
         let text = "name = \"x\"\nregion = \"westeurope\"\nsize = \"Standard_DS4_v2\"\nbudget = \"20 EUR\"\n";
         let bed = netduel_model::bed::parse(text, "x.toml").unwrap_or_else(|errors| panic!("{errors}"));
         let price = DatedPrice { of_vm: "0.5 EUR".parse().expect("a price"), read_unix_s: 1_795_343_407 };
-        let text = checked("x.toml", &bed, Some(&price));
+        let text = checked("x.toml", &bed, Some(&price), false);
         assert!(text.contains("  price      1.00 EUR an hour for all VMs, as of 2026-11-22; "), "{text}");
-        let text = checked("x.toml", &bed, None);
+        let text = checked("x.toml", &bed, None, true);
+        assert!(text.contains("  price      unknown\n"), "{text}");
+        let text = checked("x.toml", &bed, None, false);
         assert!(text.contains("  price      unknown; "), "{text}");
         for part in [
             "x.toml is a valid bed: two-nic in westeurope\n",
@@ -262,7 +265,7 @@ mod tests {
         let of = |size: &str, more: &str| {
             let text = format!("name = \"x\"\nregion = \"westeurope\"\nsize = \"{size}\"\n{more}");
             let bed = netduel_model::bed::parse(&text, "x.toml").unwrap_or_else(|errors| panic!("{errors}"));
-            checked("x.toml", &bed, None)
+            checked("x.toml", &bed, None, false)
         };
         let spot = of("Standard_DS4_v2", "spot = true\n");
         assert!(spot.contains("quota      16 vCPUs of lowPriorityCores in westeurope\n"), "{spot}");

@@ -30,7 +30,7 @@ pub enum BedArg {
 /// `netduel azure`.
 #[derive(Debug, Subcommand)]
 pub enum AzureCommand {
-    /// Check a bed without any network: keys, size, NICs, vCPUs for the quota, accelerated networking.
+    /// Check a bed: keys, size, NICs, vCPUs for the quota, accelerated networking; uses no network without --price.
     #[command(
         after_help = "Examples:\n  netduel azure check beds/two-nic.toml\n  netduel azure check beds/dpdk.toml --price --json"
     )]

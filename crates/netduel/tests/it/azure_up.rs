@@ -125,6 +125,7 @@ fn last_price_is_shown_with_a_warning_where_none_can_be_looked_up() {
     scene.answer("rest --method get", fails("ERROR: Max retries exceeded\n"));
     let unreachable = scene.run(&["azure", "check", "x.toml", "--price"]).expect_code(0);
     assert!(unreachable.stderr.contains("warning: prices cannot be looked up now"), "{}", unreachable.stderr);
+    assert!(unreachable.stdout.contains("price      unknown\n"), "{}", unreachable.stdout);
     scene.answer("rest --method get", prints(&json!({ "Items": [] })));
     let none = scene.run(&["azure", "check", "x.toml", "--price"]).expect_code(0);
     assert!(none.stderr.contains("no price of Standard_D4s_v3 in westeurope"), "{}", none.stderr);
