@@ -257,8 +257,8 @@ fn repetition(run: &Run, bed: &RunBed) -> Vec<Block> {
     let hash = bed.template_sha256.as_deref().map(words::plain);
     let compared = hash.map(|hash| {
         format!(
-            " The template of the bed has the SHA-256 {hash}: `netduel azure template {name}.toml | sha256sum` prints the same, \
-             or the template is another one."
+            " The template of the bed has the SHA-256 {hash}: `netduel azure template {name}.toml | sha256sum` prints this hash \
+             if your template is the same."
         )
     });
     let (reading, lines) = match &bed.file {
