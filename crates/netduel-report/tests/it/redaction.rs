@@ -257,6 +257,18 @@ fn no_format_of_a_redacted_run_shows_a_secret() {
 }
 
 #[test]
+fn no_format_of_a_redacted_run_shows_the_hash_of_the_template_of_its_bed() {
+    let mut run = golden("3-1");
+    let hash = "0a".repeat(32);
+    run.header.bed.as_mut().unwrap().template_sha256 = Some(hash.clone());
+    let showing = |run: &Run| -> Vec<String> {
+        formats(run).into_iter().filter(|(_, text)| text.contains(&hash)).map(|(format, _)| format).collect()
+    };
+    assert_ne!(showing(&run), Vec::<String>::new());
+    assert_eq!(showing(&redacted(std::slice::from_ref(&run))[0]), Vec::<String>::new());
+}
+
+#[test]
 fn no_format_of_a_comparison_of_redacted_runs_shows_a_secret() {
     let mut seed = Seed::default();
     let packets = seed.run(&golden("2-real-packets"));
