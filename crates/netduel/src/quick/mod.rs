@@ -2,6 +2,7 @@
 //! arm, one workload and one block, so that values, path proof and storage are those of every run.
 pub mod args;
 mod bind;
+mod held_lines;
 pub mod known;
 mod link;
 pub mod options;
@@ -208,20 +209,19 @@ fn execute(
     let mut policy = QuickPolicy { plan, progress, failure: None };
     let has_lines = Format::of(common) == Format::Text && !common.quiet.quiet;
     let live = Live::open_for_test(common.live, has_lines, plan);
-    let mut kept = Vec::new();
-    let (result, closed) = system.run(&mut policy, |event| match &live {
-        Some(live) => {
+    if live.is_some() {
+        output.borrow_mut().hold_lines();
+    }
+    let (result, closed) = system.run(&mut policy, |event| {
+        if let Some(live) = &live {
             live.event(event);
-            kept.push(event.clone());
         }
-        None => output.borrow_mut().event(event),
+        output.borrow_mut().event(event);
     });
     if let Some(live) = live {
         live.close();
-        // Its lines, on the terminal that it had.
-        for event in &kept {
-            output.borrow_mut().event(event);
-        }
+        // On the terminal that the view had.
+        output.borrow_mut().release_lines();
     }
     let hosts = &closed.hosts;
     match (&closed.trial, result) {

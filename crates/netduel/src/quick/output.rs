@@ -17,6 +17,7 @@ use netduel_report::quick::{self, Interval, Intervals, SummaryInput};
 use netduel_report::words;
 
 use super::args::CommonArgs;
+use super::held_lines::HeldLines;
 use crate::console::{page_layout, print, print_json, print_json_line, print_lines, tell};
 use crate::exit::Failure;
 use crate::{program, redaction};
@@ -54,7 +55,12 @@ pub struct Output {
     intervals: Intervals,
     /// Seconds; 0 without lines.
     interval_s: f64,
-    shown: Vec<Interval>,
+    /// The intervals of the JSON document. Other formats keep none: a test may have any number of them.
+    kept: Vec<Interval>,
+    /// Whether the heading of the lines was printed.
+    has_heading: bool,
+    /// The lines while a live view has the terminal.
+    held: Option<HeldLines>,
     warnings: Vec<QuickWarning>,
     /// Whether lines are printed for intervals.
     lines: bool,
@@ -74,7 +80,9 @@ impl Output {
             traffic: workload.traffic.clone(),
             intervals: Intervals::new(&workload.traffic, interval_s, workload.timing.duration.as_secs_f64()),
             interval_s,
-            shown: Vec::new(),
+            kept: Vec::new(),
+            has_heading: false,
+            held: None,
             warnings: Vec::new(),
             lines: interval_s > 0.0 && !is_search,
             newest: [LiveFigures::default(); 2],
@@ -135,13 +143,33 @@ impl Output {
         }
     }
 
-    fn tried(&self, step: &SearchStep) {
+    /// Keeps the lines from now on, for a live view.
+    pub fn hold_lines(&mut self) {
+        self.held = Some(HeldLines::default());
+    }
+
+    /// Prints the lines that were kept; later ones are printed at once.
+    pub fn release_lines(&mut self) {
+        let Some(held) = self.held.take().filter(|held| !held.is_empty()) else { return };
+        let heading = if self.lines { self.heading() } else { None };
+        let lines: String = heading.into_iter().chain(held.into_lines()).map(|line| line + "\n").collect();
+        // A print error now occurs again at the end, and is reported there.
+        drop(print_lines(&lines));
+    }
+
+    /// The heading of the lines of intervals, once.
+    fn heading(&mut self) -> Option<String> {
+        let is_first = !std::mem::replace(&mut self.has_heading, true);
+        is_first.then(|| quick::heading(&self.traffic))
+    }
+
+    fn tried(&mut self, step: &SearchStep) {
         if self.quiet {
             return;
         }
         // A print error now occurs again at the end, and is reported there.
         drop(match self.format {
-            Format::Text => print_lines(&format!("{}\n", words::search::tried(step))),
+            Format::Text => self.print_line(words::search::tried(step)),
             Format::Json => Ok(()),
             Format::JsonStream => event(QuickEventKind::step(step)),
         });
@@ -150,19 +178,33 @@ impl Output {
     fn show(&mut self, interval: Interval) {
         let shown = match self.format {
             Format::Text => {
+                let line = quick::line(&self.traffic, &interval, self.interval_s);
                 // Warnings about the hosts come before it.
-                let heading = match self.shown.as_slice() {
-                    [] => format!("{}\n", quick::heading(&self.traffic)),
-                    _ => String::new(),
-                };
-                print_lines(&format!("{heading}{}\n", quick::line(&self.traffic, &interval, self.interval_s)))
+                let heading = if self.held.is_none() { self.heading() } else { None };
+                self.print_line(match heading {
+                    Some(heading) => format!("{heading}\n{line}"),
+                    None => line,
+                })
             }
-            Format::Json => Ok(()),
+            Format::Json => {
+                self.kept.push(interval);
+                Ok(())
+            }
             Format::JsonStream => event(QuickEventKind::Interval { interval: json::Interval::of(&interval) }),
         };
         // A print error now occurs again at the end, and is reported there.
         drop(shown);
-        self.shown.push(interval);
+    }
+
+    /// Prints a line for people, or keeps it for the end of the live view.
+    fn print_line(&mut self, line: String) -> Result<(), Failure> {
+        match &mut self.held {
+            Some(held) => {
+                held.push(line);
+                Ok(())
+            }
+            None => print_lines(&format!("{line}\n")),
+        }
     }
 
     /// Prints the last interval and the summary. Returns the test for the document of all tests in that output form.
@@ -178,7 +220,7 @@ impl Output {
             }
         }
         let run = run.map(RunId::as_str);
-        let input = QuickInput { plan, run, summary, intervals: &self.shown, warnings: &self.warnings };
+        let input = QuickInput { plan, run, summary, intervals: &self.kept, warnings: &self.warnings };
         match self.format {
             Format::Text => {
                 print(&format!("\n{}", quick::summary(summary, page_layout().0)))?;
@@ -193,9 +235,9 @@ impl Output {
         }
     }
 
-    /// The current intervals, for a failed test.
+    /// The current intervals, for the JSON document of a failed test.
     pub fn intervals_json(&self) -> Vec<json::Interval> {
-        self.shown.iter().map(json::Interval::of).collect()
+        self.kept.iter().map(json::Interval::of).collect()
     }
 
     /// The available values when the user stops a test: those of the last report of each end, so with the start-up included.
