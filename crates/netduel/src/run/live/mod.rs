@@ -100,13 +100,13 @@ impl Live {
         Self::open_if_wanted(args, !quiet, || State::new(plan, earlier.to_vec()))
     }
 
-    /// The view of a quick test, which prints its warnings when the view has ended. It is the default for a test that prints lines for
-    /// people, and only where standard output is a terminal too: scripts read these lines.
+    /// The view of a quick test. It is the default for a test that prints lines for people, and only where standard output is a
+    /// terminal too: scripts read these lines.
     pub fn open_for_test(args: LiveArgs, has_lines: bool, plan: &ResolvedPlan) -> Option<Self> {
         let is_default = has_lines && std::io::IsTerminal::is_terminal(&std::io::stdout());
         Self::open_if_wanted(args, is_default, || {
             let mut state = State::new(plan, Vec::new());
-            state.has_warnings = true;
+            state.is_quick_test = true;
             state
         })
     }
@@ -271,6 +271,7 @@ impl Drawing {
                 let _ = rustix::process::kill_process(own, rustix::process::Signal::INT);
             }
             Key::Stop => {}
+            Key::Pause if self.state.is_quick_test => {}
             Key::Pause => self.controls.toggle_pause(),
             Key::Details => self.view.details = !self.view.details,
             Key::Theme => self.view.theme = self.view.theme.next(),

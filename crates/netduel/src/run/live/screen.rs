@@ -56,10 +56,10 @@ pub fn screen(state: &State, view: &View, (width, height): (usize, usize), now_n
     let inner = width.max(SIZE_MIN.0);
     let room = height.max(SIZE_MIN.1) - HEAD - 1;
     let mut lines = head(state, view, inner, now_ns);
-    lines.extend(if view.help { help(room) } else { body(state, view, inner, room) });
+    lines.extend(if view.help { help(state, room) } else { body(state, view, inner, room) });
     lines.truncate(height.max(SIZE_MIN.1) - 1);
     lines.resize(height.saturating_sub(1), Line::new());
-    lines.push(foot(state, view));
+    lines.push(foot(state, view, height));
     lines.truncate(height);
     lines.into_iter().map(|line| line.to(width)).collect()
 }
@@ -120,8 +120,13 @@ fn now(state: &State, view: &View, (width, now_ns): (usize, u64)) -> Line {
     line.with(Style::Plain, counts)
 }
 
-fn foot(state: &State, view: &View) -> Line {
-    let keys = |pause: &str| format!("  q stop  p {pause}  d details  t theme  ? help");
+fn foot(state: &State, view: &View, height: usize) -> Line {
+    let pause = match (state.is_quick_test, view.paused) {
+        (true, _) => "",
+        (false, true) => "  p go on",
+        (false, false) => "  p pause",
+    };
+    let details = if height < DETAILS_FROM { "  d details" } else { "" };
     let notice = match &state.end {
         Some(end) => Some(words::ended(end)),
         None if view.stopping => Some("stopping after what is in flight; Ctrl-C ends at once".to_owned()),
@@ -131,24 +136,28 @@ fn foot(state: &State, view: &View) -> Line {
         None => None,
     };
     let line = notice.map_or_else(Line::new, |notice| Line::of(Style::Notice, format!("  {notice}")));
-    line.with(Style::Dim, keys(if view.paused { "go on" } else { "pause" }))
+    line.with(Style::Dim, format!("  q stop{pause}{details}  t theme  ? help"))
 }
 
-fn help(room: usize) -> Vec<Line> {
-    let text = [
+fn help(state: &State, room: usize) -> Vec<Line> {
+    let of_run = [
         "  q        stop the run as the first Ctrl-C does: finished trials are kept, `netduel run --resume last` continues",
         "  p        pause after this trial, at most 10 minutes; p again resumes",
+    ];
+    let of_test = ["  q        stop the test as the first Ctrl-C does: it has no result"];
+    let first = if state.is_quick_test { &of_test[..] } else { &of_run[..] };
+    let others = [
         "  d        details: all metrics by arm, verdicts in words, whole messages; always from 50 lines on",
         "  t        theme: dark, light, without colours",
         "  ?        this help",
-        "  Ctrl-C   stop the run; the second one ends the program at once",
+        "  Ctrl-C   as q; the second one ends the program at once",
         "",
-        "  Arms         median of the first metric of each workload, and its value in each block",
+        "  Arms         median of the first metric of each workload, its value in each block; details: all metrics",
         "  Comparisons  ratio to the baseline with its interval, and the width of the interval after each block",
         "  Blocks       each trial: valid, x wrong or unproven path, ! failed, > in flight",
         "  CPU          busy share of each core of each host in the last trial",
     ];
-    text.iter().take(room).map(|line| Line::of(Style::Plain, *line)).collect()
+    first.iter().chain(&others).take(room).map(|line| Line::of(Style::Plain, *line)).collect()
 }
 
 fn body(state: &State, view: &View, width: usize, room: usize) -> Vec<Line> {
@@ -216,17 +225,27 @@ fn cut(name: &str) -> String {
     crate::run::lines::fit(name, NAME_MAX)
 }
 
-/// The rows of the arms: the first metric of each workload, and among the details also the other metrics.
+/// The rows of the arms: the first metric of each workload, and among the details also the other metrics. The settings of an
+/// arm may give its workload metrics that the baseline lacks.
 fn metrics(state: &State, has_all: bool) -> Vec<(&Workload, Metric)> {
-    // Every arm has every workload.
-    let names = state.plan.workloads.iter();
-    let workloads: Vec<&Workload> =
-        names.filter_map(|name| state.plan.arms.first()?.workload(name)).collect();
-    let first = workloads.iter().filter_map(|workload| Some((*workload, *workload.metrics.first()?)));
-    let others = workloads
-        .iter()
-        .flat_map(|workload| workload.metrics.iter().skip(1).map(move |metric| (*workload, *metric)));
-    first.chain(others.filter(|_| has_all)).collect()
+    let (mut rows, mut others) = (Vec::new(), Vec::new());
+    for name in &state.plan.workloads {
+        let mut of_arms: Vec<(&Workload, Metric)> = Vec::new();
+        for workload in state.plan.arms.iter().filter_map(|arm| arm.workload(name)) {
+            for metric in workload.metrics.iter().copied() {
+                if of_arms.iter().all(|(_, known)| *known != metric) {
+                    of_arms.push((workload, metric));
+                }
+            }
+        }
+        let mut of_arms = of_arms.into_iter();
+        rows.extend(of_arms.next());
+        others.extend(of_arms);
+    }
+    if has_all {
+        rows.extend(others);
+    }
+    rows
 }
 
 fn arms(state: &State, view: &View, width: usize) -> Section {

@@ -130,8 +130,8 @@ pub struct State {
     pub messages: VecDeque<String>,
     /// How the run ended.
     pub end: Option<RunEnd>,
-    /// Whether warnings become messages here; else the lines of the progress are the messages.
-    pub has_warnings: bool,
+    /// Whether it is a quick test. With its one trial it has no pause, and leaves nothing to resume when it is stopped.
+    pub is_quick_test: bool,
     estimate: Option<Estimate>,
     /// Trials of a resumed run; those of complete blocks count.
     earlier: Vec<Trial>,
@@ -161,7 +161,7 @@ impl State {
             counts: BTreeMap::new(),
             messages: VecDeque::new(),
             end: None,
-            has_warnings: false,
+            is_quick_test: false,
             estimate: None,
             earlier,
             trials: Vec::new(),
@@ -175,9 +175,11 @@ impl State {
     /// Takes in an event that happened at `now_ns`.
     pub fn apply(&mut self, event: &Event, now_ns: u64) {
         match event {
-            Event::ProblemFound { text } if self.has_warnings => self.message(text),
-            Event::Warned { warning } => self.warned(warning),
-            Event::HostReady { .. } | Event::ProblemFound { .. } => {}
+            Event::Warned { warning: Warning::ArmDropped { arm, .. } } => {
+                self.dropped.insert(arm.clone());
+            }
+            // The lines of the progress are the messages.
+            Event::HostReady { .. } | Event::ProblemFound { .. } | Event::Warned { .. } => {}
             Event::RunStarted { id, trials_max, trials_done } => {
                 self.id = Some(id.clone());
                 self.run_started((*trials_max, *trials_done), now_ns);
@@ -205,15 +207,6 @@ impl State {
             self.messages.pop_front();
         }
         self.messages.push_back(words::plain(&redaction::text(text)));
-    }
-
-    fn warned(&mut self, warning: &Warning) {
-        if let Warning::ArmDropped { arm, .. } = warning {
-            self.dropped.insert(arm.clone());
-        }
-        if self.has_warnings {
-            self.message(&format!("warning: {warning}"));
-        }
     }
 
     fn run_started(&mut self, (total, done): (u32, u32), now_ns: u64) {

@@ -149,8 +149,37 @@ fn screen_of_fifty_lines_has_all_metrics_and_verdicts_in_words() {
         assert_eq!((low.matches(&name).count(), tall.matches(&name).count()), (1, 2), "{name}:\n{tall}");
         assert!(!low.contains(&row.verdict) && tall.contains(&row.verdict), "{}:\n{tall}", row.verdict);
     }
+    assert!(low.contains("d details") && !tall.contains("d details"), "the key has no effect there:\n{tall}");
     let details = text(&screen(&state, &View { details: true, ..view() }, (240, 49), S));
     assert_eq!(details.lines().nth(6), tall.lines().nth(6), "the key has the same effect");
+}
+
+#[test]
+fn metric_that_only_another_arm_has_is_among_the_details() {
+    let mut state = calm([10, 12], &["as-usual", "changed"], 10);
+    let names: Vec<String> =
+        state.rows.iter().map(|row| format!("udp {}", row.metric.to_lowercase())).collect();
+    let baseline = state.plan.arms.first_mut().expect("a baseline");
+    baseline.workloads.iter_mut().for_each(|workload| workload.metrics.truncate(1));
+    let shown = text(&screen(&state, &View { details: true, ..view() }, (240, 49), S));
+    assert_eq!(names.len(), 2, "{names:?}");
+    for name in names {
+        assert_eq!(shown.matches(&name).count(), 2, "{name} among the arms and the comparisons:\n{shown}");
+    }
+}
+
+#[test]
+fn quick_test_has_neither_a_pause_nor_a_run_to_resume() {
+    let mut state = state(&recorded("2-real-packets"), 0);
+    let shown = |state: &State, help| text(&screen(state, &View { help, ..view() }, (120, 40), S));
+    let of_run = shown(&state, true);
+    assert!(of_run.contains("p pause") && of_run.contains("--resume"), "{of_run}");
+    state.is_quick_test = true;
+    for help in [false, true] {
+        let of_test = shown(&state, help);
+        assert!(of_test.contains("q stop") && !of_test.contains("pause"), "{of_test}");
+        assert!(!of_test.contains("--resume"), "{of_test}");
+    }
 }
 
 #[test]
