@@ -57,6 +57,11 @@ impl SocketName {
         };
         Self::new(host, port)
     }
+
+    /// What to write in place of a host with letters that [`Self::parse`] rejects. Absent when the text has none.
+    pub fn remedy_for(text: &str) -> Option<&'static str> {
+        (!text.is_ascii()).then_some("a host has ASCII letters: write its xn-- name (Punycode) or its address")
+    }
 }
 
 /// Whether it is a name or an address. A host that starts with a hyphen would be an option of a command. It is ASCII, as names in DNS are:
@@ -141,6 +146,7 @@ mod tests {
             assert_eq!(SocketName::new(text.trim_end_matches(":5"), 5), None, "{text}");
         }
         assert_eq!(SocketName::new("far", 0), None);
+        assert!(SocketName::remedy_for("f\u{e4}r:5").is_some() && SocketName::remedy_for("far:0").is_none());
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub struct PairAction {
     /// List the stored pairings, without their secrets.
     #[arg(long)]
     pub list: bool,
-    /// Delete the pairing with this HOST or HOST:PORT.
+    /// Delete the pairing with this HOST or HOST:PORT; also one of an earlier version that `--list` warns of.
     #[arg(long, value_name = "HOST")]
     pub forget: Option<String>,
 }

@@ -146,9 +146,8 @@ fn paired(word: &str, own: &str) -> Result<Vec<String>, Failure> {
         let text = "a pairing string is no host: store it with `netduel pair -`, which reads it from standard input, and name its HOST:PORT";
         return Err(Failure::message(Kind::Usage, text));
     }
-    let name = SocketName::parse(word).ok_or_else(|| {
-        Failure::message(Kind::Usage, format!("{word:?} is neither HOST, HOST:PORT, ssh:, netns: nor lab:"))
-    })?;
+    let problem = "is neither HOST, HOST:PORT, ssh:, netns: nor lab:";
+    let name = SocketName::parse(word).ok_or_else(|| known::names_no_server(word, problem))?;
     if known::find(&name)?.is_none() {
         let text = format!(
             "there is no pairing with {name}: run `netduel serve` there and `netduel pair STRING` here, or reach it as ssh:{}",

@@ -6,13 +6,13 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use netduel_model::socket_name::SocketName;
+use netduel_model::socket_name::{SERVE_PORT, SocketName};
 use netduel_report::json::envelope::Document as _;
 use netduel_report::json::listing::{PairedServer, PairingAction, Pairings};
 
 use super::string_input::{self, STDIN, TEXT_LEN_MAX};
 use crate::cli::pair::{PairAction, PairArgs};
-use crate::console::{print, print_json};
+use crate::console::{print, print_json, tell};
 use crate::exit::{Failure, Kind};
 use crate::output_file::{self, Readers};
 use crate::program;
@@ -77,21 +77,66 @@ pub fn keep(name: &SocketName, pairing: &Pairing) -> Result<PathBuf, Failure> {
     Ok(path)
 }
 
-/// Deletes a pairing; `false` when there was none.
-pub fn forget(name: &SocketName) -> Result<bool, Failure> {
-    let path = file_of(name)?;
-    match std::fs::remove_file(&path) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        Err(error) => {
-            let text = format!("failed to remove {}: {error}", path.display());
-            Err(Failure::caused(Kind::Store, text, error))
-        }
+/// The error about a text that is no name of a server.
+pub fn names_no_server(text: &str, problem: &str) -> Failure {
+    let failure = Failure::message(Kind::Usage, format!("{text:?} {problem}"));
+    match SocketName::remedy_for(text) {
+        Some(remedy) => failure.remedy(remedy),
+        None => failure,
     }
 }
 
-/// The names of all stored pairings.
+/// Deletes the pairing with a server, or the file of the folder with this name, with or without the default port: earlier
+/// versions stored pairings under names that no server has now.
+fn forget(text: &str) -> Result<PairedServer, Failure> {
+    let server = SocketName::parse(text);
+    let full = server.as_ref().map_or_else(|| format!("{text}:{SERVE_PORT}"), ToString::to_string);
+    // A name that the folder lists leads to no other folder.
+    let files = file_names()?;
+    let Some(file) = [full.as_str(), text].into_iter().find(|name| files.iter().any(|file| file == name))
+    else {
+        return Err(match server {
+            Some(name) => Failure::message(Kind::NotPaired, format!("there is no pairing with {name}"))
+                .remedy("`netduel pair --list` shows all"),
+            None => names_no_server(text, "is not HOST or HOST:PORT"),
+        });
+    };
+    let path = folder()?.join(file);
+    std::fs::remove_file(&path).map_err(|error| {
+        let text = format!("failed to remove {}: {error}", path.display());
+        Failure::caused(Kind::Store, text, error)
+    })?;
+    let (host, port) = file.rsplit_once(':').unwrap_or((file, ""));
+    let port = port.parse().unwrap_or(SERVE_PORT);
+    Ok(match server {
+        Some(name) => paired(&name),
+        None => PairedServer { name: file.to_owned(), host: host.to_owned(), port },
+    })
+}
+
+/// The names of all stored pairings with servers.
 pub fn list() -> Result<Vec<SocketName>, Failure> {
+    let mut names: Vec<SocketName> =
+        file_names()?.iter().filter_map(|name| SocketName::parse(name)).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// Warns of pairings that [`list`] leaves out because of their letters: each has the secret of a server.
+fn warn_of_others() -> Result<(), Failure> {
+    // A draft of a pairing begins with a dot.
+    for name in file_names()?.iter().filter(|name| !name.starts_with('.')) {
+        if let Some(remedy) = SocketName::remedy_for(name) {
+            tell(&format!(
+                "warning: the pairing {name:?} of an earlier version cannot be used; {remedy}; `netduel pair --forget` deletes it"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The names of all files in the folder of the pairings, as far as they are text.
+fn file_names() -> Result<Vec<String>, Failure> {
     let folder = folder()?;
     let entries = match std::fs::read_dir(&folder) {
         Ok(entries) => entries,
@@ -101,21 +146,16 @@ pub fn list() -> Result<Vec<SocketName>, Failure> {
             return Err(Failure::caused(Kind::Store, text, error));
         }
     };
-    // Files without a valid server name are ignored.
-    let mut names: Vec<SocketName> =
-        entries.filter_map(|entry| SocketName::parse(entry.ok()?.file_name().to_str()?)).collect();
-    names.sort();
-    Ok(names)
+    Ok(entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect())
 }
 
-fn print_pairings(action: PairingAction, servers: &[SocketName]) -> Result<(), Failure> {
-    let paired = |name: &SocketName| PairedServer {
-        name: name.to_string(),
-        host: name.host().to_owned(),
-        port: name.port(),
-    };
+fn paired(name: &SocketName) -> PairedServer {
+    PairedServer { name: name.to_string(), host: name.host().to_owned(), port: name.port() }
+}
+
+fn print_pairings(action: PairingAction, pairings: Vec<PairedServer>) -> Result<(), Failure> {
     let envelope = Pairings::envelope(&program::origin());
-    print_json(&Pairings { envelope, action, pairings: servers.iter().map(paired).collect() })
+    print_json(&Pairings { envelope, action, pairings })
 }
 
 /// `netduel pair`.
@@ -124,8 +164,9 @@ pub fn command(args: &PairArgs) -> Result<(), Failure> {
     let json = args.json.json;
     if *is_list {
         let servers = list()?;
+        warn_of_others()?;
         if json {
-            return print_pairings(PairingAction::List, &servers);
+            return print_pairings(PairingAction::List, servers.iter().map(paired).collect());
         }
         if servers.is_empty() {
             return print(
@@ -136,16 +177,11 @@ pub fn command(args: &PairArgs) -> Result<(), Failure> {
         return print(&lines.concat());
     }
     if let Some(host) = forgotten {
-        let name = SocketName::parse(host)
-            .ok_or_else(|| Failure::message(Kind::Usage, format!("{host:?} is not HOST or HOST:PORT")))?;
-        if forget(&name)? {
-            if json {
-                return print_pairings(PairingAction::Deleted, &[name]);
-            }
-            return print(&format!("deleted the pairing with {name}\n"));
+        let server = forget(host)?;
+        if json {
+            return print_pairings(PairingAction::Deleted, vec![server]);
         }
-        return Err(Failure::message(Kind::NotPaired, format!("there is no pairing with {name}"))
-            .remedy("`netduel pair --list` shows all"));
+        return print(&format!("deleted the pairing with {}\n", server.name));
     }
     let pairing = match string.as_deref() {
         Some(STDIN) | None => string_input::read_stdin()?,
@@ -154,7 +190,7 @@ pub fn command(args: &PairArgs) -> Result<(), Failure> {
     let name = pairing.server.clone();
     let path = keep(&name, &pairing)?;
     if json {
-        return print_pairings(PairingAction::Stored, &[name]);
+        return print_pairings(PairingAction::Stored, vec![paired(&name)]);
     }
     print(&format!("paired with {name}; stored in {}\n", path.display()))
 }

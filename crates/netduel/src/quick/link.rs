@@ -18,8 +18,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
 /// Runs until either side ends.
 pub fn command(at: &str, bind: &LocalBind) -> Result<(), Failure> {
-    let name = SocketName::parse(at)
-        .ok_or_else(|| Failure::message(Kind::Usage, format!("{at:?} is not HOST or HOST:PORT")))?;
+    let name = SocketName::parse(at).ok_or_else(|| known::names_no_server(at, "is not HOST or HOST:PORT"))?;
     let pairing = known::find(&name)?.ok_or_else(|| {
         let text = format!("there is no pairing with {name}: store it with `netduel pair STRING`, the string that `netduel serve` printed");
         Failure::message(Kind::NotPaired, text)

@@ -143,10 +143,7 @@ fn on_port(name: &SocketName, port: Option<u16>) -> Option<SocketName> {
 }
 
 fn not_a_host(text: &str) -> Failure {
-    Failure::message(
-        Kind::Usage,
-        format!("{text:?} is neither HOST, HOST:PORT nor a pairing string of `netduel serve`"),
-    )
+    known::names_no_server(text, "is neither HOST, HOST:PORT nor a pairing string of `netduel serve`")
 }
 
 /// The version that -4, -6 or -B leaves, whether it is IPv4, and how to allow the other one; `None` when both are allowed.

@@ -57,6 +57,32 @@ fn missing_run_and_missing_pairing_have_their_own_exit_codes() {
 }
 
 #[test]
+fn pairing_whose_name_is_no_host_any_more_is_named_and_deleted() {
+    let bench = Bench::new();
+    let state = bench.path().join("state/netduel");
+    let pairing = state.join("pairings/fär:5210");
+    std::fs::create_dir_all(state.join("pairings")).unwrap();
+    std::fs::write(&pairing, "").unwrap();
+    std::fs::write(state.join("other:5210"), "").unwrap();
+    let listed = bench.run(["pair", "--list"]).expect_code(0);
+    assert!(listed.stderr.contains("fär:5210") && !listed.stdout.contains("fär"), "{}", listed.stderr);
+    for words in [&["tcp", "fär"][..], &["inspect", "fär"], &["link", "fär"]] {
+        let error = bench.run(words).expect_code(2).stderr;
+        assert!(error.contains("xn--"), "{words:?}: {error}");
+    }
+    for elsewhere in ["../other", "../other:5210", "..", "."] {
+        bench.run(["pair", "--forget", elsewhere]).expect_code(2);
+    }
+    bench.run(["pair", "--forget", "other"]).expect_code(10);
+    assert!(pairing.exists() && state.join("other:5210").exists());
+    let deleted = bench.run(["pair", "--forget", "fär", "--json"]).expect_code(0).json();
+    let server = serde_json::json!([{ "name": "fär:5210", "host": "fär", "port": 5210 }]);
+    assert_eq!(deleted["pairings"], server);
+    assert!(!pairing.exists());
+    bench.run(["pair", "--forget", "fär"]).expect_code(2);
+}
+
+#[test]
 fn remedies_of_bad_arguments_are_commands_and_values_that_work() {
     let bench = Bench::new();
     stored(&bench, "old-1");

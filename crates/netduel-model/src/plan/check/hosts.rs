@@ -267,7 +267,8 @@ fn resolve_paired(host: &HostSpec, path: &str, problems: &mut Problems<'_>) -> O
         return None;
     };
     let Some(at) = SocketName::parse(serve) else {
-        problems.add(&key, format!("{serve:?} is not HOST or HOST:PORT"), allowed);
+        let remedy = SocketName::remedy_for(serve).unwrap_or(allowed);
+        problems.add(&key, format!("{serve:?} is not HOST or HOST:PORT"), remedy);
         return None;
     };
     Some(Launch::Paired { address: at.to_string() })
