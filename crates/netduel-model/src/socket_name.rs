@@ -60,7 +60,8 @@ impl SocketName {
 
     /// What to write in place of a host with letters that [`Self::parse`] rejects. Absent when the text has none.
     pub fn remedy_for(text: &str) -> Option<&'static str> {
-        (!text.is_ascii()).then_some("a host has ASCII letters: write its xn-- name (Punycode) or its address")
+        (!text.is_ascii())
+            .then_some("a host has ASCII letters: write its xn-- name (Punycode) or its address")
     }
 }
 
