@@ -242,6 +242,33 @@ pub enum Outcome {
     GeneratorTooSlow,
 }
 
+/// On a logarithmic axis a whisker counts up to this factor from the medians: one trial with a pause would push all other marks together.
+const WHISKER_FACTOR: f64 = 30.0;
+
+impl LevelGroup {
+    /// The lowest and the highest value above 0 that the axis covers; absent without one.
+    pub fn ends(&self) -> Option<(f64, f64)> {
+        let near = match span(self.bars.iter().filter_map(|bar| bar.value)) {
+            Some((low, high)) if self.is_logarithmic => low / WHISKER_FACTOR..=high * WHISKER_FACTOR,
+            _ => 0.0..=f64::INFINITY,
+        };
+        let boxes = self.bars.iter().flat_map(|bar| {
+            let (low, high) = bar.range.unzip();
+            [bar.value, low, high]
+        });
+        let whiskers = self.bars.iter().filter_map(|bar| bar.whiskers).flat_map(|(min, max)| [min, max]);
+        span(boxes.flatten().chain(whiskers.filter(|end| near.contains(end))))
+    }
+}
+
+/// The lowest and the highest of the values above 0.
+fn span(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    values.filter(|value| *value > 0.0 && value.is_finite()).fold(None::<(f64, f64)>, |span, value| {
+        let (low, high) = span.unwrap_or((value, value));
+        Some((value.min(low), value.max(high)))
+    })
+}
+
 /// A host: its cores and interfaces.
 #[derive(Debug, Clone)]
 pub struct HostDrawing {

@@ -127,8 +127,8 @@ fn group(names: &[&str], metric: &MetricAnalysis, workload: &str, sides: Sides) 
     let bars: Vec<Level> = metric.arms.iter().map(|values| level(names, metric, values, sides)).collect();
     let medians: Vec<f64> = bars.iter().filter_map(|bar| bar.value).collect();
     let is_logarithmic = is_far(&medians);
-    let ticks = axis_ticks(metric, is_logarithmic, sides);
-    LevelGroup { title, note: better.to_owned(), is_logarithmic, ticks, bars }
+    let group = LevelGroup { title, note: better.to_owned(), is_logarithmic, ticks: Vec::new(), bars };
+    LevelGroup { ticks: axis_ticks(metric, &group), ..group }
 }
 
 /// Whether medians need a logarithmic axis. A median of 0 has no place on it, so that the axis stays linear.
@@ -176,21 +176,9 @@ fn is_contended(metric: &MetricAnalysis, values: &ArmValues) -> bool {
 }
 
 /// Round values for the axis of a metric, with their words.
-fn axis_ticks(metric: &MetricAnalysis, is_logarithmic: bool, sides: Sides) -> Vec<(f64, String)> {
-    let quantiles = |values: &ArmValues| {
-        let numbers = values.numbers();
-        // The ends of the marks: those of whiskers or of quartiles.
-        let end = if sides == Sides::Runs { 1.0 } else { 0.75 };
-        [summary::median(&numbers), summary::quantile(&numbers, end)]
-            .into_iter()
-            .flatten()
-            .collect::<Vec<_>>()
-    };
-    let values: Vec<f64> = metric.arms.iter().flat_map(quantiles).filter(|value| *value > 0.0).collect();
-    let (low, high) = values
-        .iter()
-        .fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(*value), high.max(*value)));
-    let values = if high > 0.0 { round_values(low, high, is_logarithmic) } else { Vec::new() };
+fn axis_ticks(metric: &MetricAnalysis, group: &LevelGroup) -> Vec<(f64, String)> {
+    let of_ends = |(low, high)| round_values(low, high, group.is_logarithmic);
+    let values = group.ends().map(of_ends).unwrap_or_default();
     let words = |value: f64| if value == 0.0 { "0".to_owned() } else { short(&metric.human(value)) };
     values.into_iter().map(|value| (value, words(value))).collect()
 }

@@ -18,17 +18,13 @@ struct Axis {
 
 impl Axis {
     fn of(group: &LevelGroup) -> Self {
-        let ends = group.bars.iter().flat_map(|bar| {
-            let ((low, high), (min, max)) = (bar.range.unzip(), bar.whiskers.unzip());
-            [bar.value, low, high, min, max]
-        });
-        let positive: Vec<f64> = ends.flatten().filter(|value| *value > 0.0 && value.is_finite()).collect();
-        let high = positive.iter().copied().fold(0.0, f64::max);
-        let low = positive.iter().copied().fold(f64::INFINITY, f64::min);
-        if group.is_logarithmic {
-            return Self { low: low / 1.5, high: high * 1.5, is_logarithmic: true };
+        match group.ends() {
+            Some((low, high)) if group.is_logarithmic => {
+                Self { low: low / 1.5, high: high * 1.5, is_logarithmic: true }
+            }
+            Some((_, high)) => Self { low: 0.0, high: high * HEADROOM, is_logarithmic: false },
+            None => Self { low: 0.0, high: 1.0, is_logarithmic: false },
         }
-        Self { low: 0.0, high: if high > 0.0 { high * HEADROOM } else { 1.0 }, is_logarithmic: false }
     }
 
     /// Position of a value, 0 to 1.
@@ -161,6 +157,24 @@ mod tests {
         // 0.5 and 200 of 208: the maximum and the room beyond it.
         assert!(page.contains("class=\"whiskers\" style=\"left:0.24%;width:95.91%\""), "{page}");
         assert!(!drawn(false).contains("quartiles") && !drawn(false).contains("whiskers"));
+    }
+
+    #[test]
+    fn whisker_far_from_the_medians_does_not_stretch_a_logarithmic_axis() {
+        let first_dot = |min: f64| {
+            let whiskers = Some((min, 150.0));
+            let bars = vec![level(0, 1.0, (0.9, 1.1)), Level { whiskers, ..level(1, 100.0, (50.0, 150.0)) }];
+            let ticks = vec![(1.0, "1".to_owned())];
+            let group = LevelGroup { title: "t".into(), note: "n".into(), is_logarithmic: true, ticks, bars };
+            let page = picture(&Levels { groups: vec![group] }, "words").into_string();
+            let (_, style) = page.split_once("<i class=\"dot hollow\" style=\"left:").unwrap();
+            let is_cut = page.contains("class=\"whiskers\" style=\"left:0.00%");
+            (style[..style.find('%').unwrap()].to_owned(), is_cut)
+        };
+        // From 0.6 to 225, as without whiskers: the whisker ends at the axis.
+        assert_eq!(first_dot(1e-6), ("8.62".to_owned(), true));
+        // A near one belongs to it: 1 of 0.0667 to 225.
+        assert_eq!(first_dot(0.1), ("33.33".to_owned(), false));
     }
 
     #[test]
