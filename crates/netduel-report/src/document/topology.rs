@@ -13,10 +13,15 @@ pub(super) fn figure(plan: &ResolvedPlan) -> Option<Figure> {
     if plan.arms.is_empty() || !plan.hosts.values().all(is_drawn) {
         return None;
     }
-    let title =
-        if words::is_in_lab(plan) { "lab on one machine, without a physical NIC" } else { "hosts over ssh" };
-    let alternative: Vec<String> = plan.arms.iter().map(sentence).collect();
-    let alternative = alternative.join("; ");
+    let title = if words::is_in_lab(plan) {
+        "lab on one machine, without a physical NIC"
+    } else {
+        "hosts that netduel reaches by ssh"
+    };
+    let rows = rows(plan);
+    let host = |end: &DrawnVm| format!("{}: {}", end.name, end.lines.join(", "));
+    let hosts = rows.iter().flat_map(|row| &row.vms).map(host);
+    let alternative = plan.arms.iter().map(sentence).chain(hosts).collect::<Vec<_>>().join("; ");
     Some(Figure {
         title: "Client, path and server".to_owned(),
         reading:
@@ -27,17 +32,19 @@ pub(super) fn figure(plan: &ResolvedPlan) -> Option<Figure> {
         chart: Chart::Bed(BedDrawing {
             label: format!("Client, path and server of each arm: {alternative}"),
             title: title.to_owned(),
-            rows: rows(plan),
+            rows,
         }),
         data: None,
         in_text: false,
     })
 }
 
-/// An arm in words: `accelerated: client a (vf0), virtual functions past the switch, server b (vf0)`.
+/// An arm in words: `accelerated: client a (vf0), virtual functions bypassing the switch, server b (vf0)`.
 fn sentence(arm: &Arm) -> String {
     let [client, server] = [Role::Client, Role::Server].map(|role| {
-        format!("{} ({})", words::end_and_host(role, arm.pair.host(role).as_str()), interface(arm, role))
+        let at = std::iter::once(interface(arm, role).to_owned()).chain(addresses(arm, role));
+        let at = at.collect::<Vec<_>>().join(", ");
+        format!("{} ({at})", words::end_and_host(role, arm.pair.host(role).as_str()))
     });
     format!("{}: {client}, {}, {server}", arm.name, path(arm))
 }
@@ -74,10 +81,9 @@ fn end(plan: &ResolvedPlan, pair: &Pair, role: Role) -> DrawnVm {
 
 fn band(arm: &Arm) -> DrawnBand {
     let nics = [Role::Client, Role::Server].map(|role| {
-        let addresses = if role == Role::Server { arm.server_addresses.as_slice() } else { &[] };
         vec![DrawnNic {
             name: interface(arm, role).to_owned(),
-            lines: addresses.iter().map(ToString::to_string).collect(),
+            lines: addresses(arm, role).collect(),
             guest: None,
             is_accelerated: is_accelerated(arm),
             is_attached: true,
@@ -89,6 +95,12 @@ fn band(arm: &Arm) -> DrawnBand {
 /// The interface of an arm at an end, as the plan expects it.
 fn interface(arm: &Arm, role: Role) -> &str {
     arm.expected(role).unwrap_or("any interface")
+}
+
+/// The addresses that are the arm's own at an end.
+fn addresses(arm: &Arm, role: Role) -> impl Iterator<Item = String> {
+    let addresses = if role == Role::Server { arm.server_addresses.as_slice() } else { &[] };
+    addresses.iter().map(ToString::to_string)
 }
 
 fn lab_path(arm: &Arm) -> Option<LabPath> {
@@ -106,7 +118,7 @@ fn is_accelerated(arm: &Arm) -> bool {
 fn path(arm: &Arm) -> String {
     let of_lab = lab_path(arm).map(|path| match path {
         LabPath::Synthetic => "through the software switch",
-        LabPath::Accelerated => "virtual functions past the switch",
+        LabPath::Accelerated => "virtual functions bypassing the switch",
         LabPath::Direct => "one veth pair between the guests",
     });
     let expected = arm.expect_path.map(|path| match path {

@@ -63,14 +63,15 @@ fn run_in_the_lab_has_its_guests_and_the_path_of_each_arm() {
             "guest of the lab",
             "synthetic: through the software switch",
             "syn0",
-            "accelerated: virtual functions past the switch",
+            "accelerated: virtual functions bypassing the switch",
             "vf0",
         ],
     );
     let boxes = |class: &str| drawing.matches(&format!("<rect class=\"{class}\"")).count();
     assert_eq!((boxes("cell"), boxes("cell serves"), boxes("band"), boxes("nic")), (2, 2, 2, 2), "{drawing}");
-    let words = "accelerated: client a (vf0), virtual functions past the switch, server b (vf0)";
+    let words = "accelerated: client a (vf0), virtual functions bypassing the switch, server b (vf0)";
     assert!(drawing.contains(words), "{drawing}");
+    assert!(drawing.contains("; client a: guest of the lab"), "{drawing}");
 }
 
 #[test]
@@ -90,8 +91,17 @@ fn run_over_ssh_has_its_hosts_and_the_addresses_and_changes_of_each_arm() {
             "eth0",
             "any interface",
             "198.51.100.2",
+            "hosts that netduel reaches by ssh",
         ],
     );
+    // The label has the texts in whole, also where the drawing cuts them.
+    for words in [
+        "other-nic: client near (eth0), tso of eth0 off (client), server far (any interface, 198.51.100.2)",
+        "; client near: ssh near.example.org, 192.0.2.1; ",
+        "server far: ssh far.example.org, Standard_DS4_v2, 192.0.2.2\"",
+    ] {
+        assert!(drawing.contains(words), "{words}: {drawing}");
+    }
 }
 
 #[test]
