@@ -100,7 +100,7 @@ pub struct Rule {
 pub struct WorkloadReport {
     /// Name in the plan.
     pub name: String,
-    /// The verdicts of each arm but the baseline, in one sentence.
+    /// The verdicts of each arm but the baseline, in words.
     pub answers: Vec<Answer>,
     /// The metrics, those with a verdict first.
     pub metrics: Vec<MetricReport>,
@@ -112,12 +112,12 @@ pub struct WorkloadReport {
     pub explanation: Vec<String>,
 }
 
-/// The verdicts of an arm in one sentence.
+/// The verdicts of an arm in words. A failover with streams adds its throughput around events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Answer {
     /// Arm.
     pub arm: String,
-    /// The sentence.
+    /// The words.
     pub text: String,
 }
 

@@ -107,7 +107,7 @@ fn rates_at_events(workload: &WorkloadAnalysis, arm: &ArmName) -> String {
 }
 
 /// The throughput before and after the event that costs an arm most of it; absent without streams. An arm that
-/// loses none has its first event.
+/// gains at every event has the one with the smallest gain.
 pub(crate) fn largest_drop(arm: &ArmAnalysis) -> Option<String> {
     let mut largest: Option<(f64, String)> = None;
     for figures in &arm.failover.as_ref()?.events {
