@@ -12,19 +12,26 @@ pub fn plain(text: &str) -> String {
 }
 
 /// Whether a character controls a terminal, breaks a line, changes the direction of writing, or cannot be seen, so that two names look
-/// the same. The joiners U+200C and U+200D are none: words of some scripts need them.
+/// the same. Joiners (U+200C, U+200D) and selectors of variants stay: words of some scripts need them.
 pub fn controls_output(c: char) -> bool {
     c.is_control()
         || matches!(
             c,
-            '\u{61c}'
+            '\u{ad}'
+                | '\u{34f}'
+                | '\u{61c}'
+                | '\u{115f}'
+                | '\u{1160}'
                 | '\u{200b}'
                 | '\u{200e}'
                 | '\u{200f}'
                 | '\u{2028}'..='\u{202e}'
                 | '\u{2060}'..='\u{2064}'
-                | '\u{2066}'..='\u{2069}'
+                | '\u{2066}'..='\u{206f}'
+                | '\u{3164}'
                 | '\u{feff}'
+                | '\u{ffa0}'
+                | '\u{fff9}'..='\u{fffb}'
                 | '\u{e0000}'..='\u{e007f}'
         )
 }
@@ -38,10 +45,15 @@ mod tests {
         for c in ['\u{1b}', '\u{9b}', '\u{61c}', '\u{200b}', '\u{202e}', '\u{feff}', '\u{e0041}'] {
             assert_eq!(plain(&format!("a{c}b")), "a\u{fffd}b", "{c:?}");
         }
+        // A soft hyphen, fillers of Hangul, and characters that are deprecated or annotate.
+        for c in "\u{ad}\u{34f}\u{115f}\u{1160}\u{206a}\u{3164}\u{ffa0}\u{fff9}".chars() {
+            assert_eq!(plain(&format!("a{c}b")), "a\u{fffd}b", "{c:?}");
+        }
         assert_eq!(plain("\0\u{7f}\u{2060}\u{2066}"), "\u{fffd}".repeat(4));
         assert_eq!(plain("a\r\nb\u{2028}\t"), "a  b  ");
         // Every script stays as it is.
-        for text in ["\u{e9} \u{65e5}", "\u{646}\u{645}\u{6cc}\u{200c}\u{62e}", "\u{915}\u{94d}\u{200d}"] {
+        let joined = ["\u{646}\u{645}\u{6cc}\u{200c}\u{62e}", "\u{915}\u{94d}\u{200d}"];
+        for text in ["\u{e9} \u{65e5}", "\u{845b}\u{e0100}", "\u{1820}\u{180b}"].into_iter().chain(joined) {
             assert_eq!(plain(text), text);
         }
     }
