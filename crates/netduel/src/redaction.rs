@@ -52,6 +52,13 @@ pub fn learn_plan(plan: &ResolvedPlan) -> Result<(), Failure> {
     redactor.learn_plan(plan).map_err(|error| Failure::new(Kind::Internal, error))
 }
 
+/// Learns the names in the text of a plan with errors before they are shown.
+pub fn learn_plan_text(text: &str) {
+    if let Some(mut redactor) = redactor() {
+        redactor.learn_plan_text(text);
+    }
+}
+
 /// Runs as they are shown.
 pub fn runs(runs: Vec<Run>) -> Result<Vec<Run>, Failure> {
     with(runs, |redactor, runs| {

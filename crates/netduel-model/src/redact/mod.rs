@@ -15,6 +15,7 @@ use crate::plan::ResolvedPlan;
 use crate::publication::Publication;
 use crate::run::Run;
 pub use kinds::{Meaning, meaning};
+pub use pseudonyms::is_host_pseudonym;
 use pseudonyms::{Kind, NAME_LEN_MIN, Pseudonyms};
 pub use walk::{Place, walk};
 
@@ -76,6 +77,35 @@ impl Redactor {
     pub fn learn_plan(&mut self, plan: &ResolvedPlan) -> Result<(), RedactError> {
         self.learn_publication(&plan.report);
         self.learn(plan)
+    }
+
+    /// Learns the names in the text of a plan with errors: of hosts, users, author and organization. Text that is no TOML has
+    /// none that are known.
+    pub fn learn_plan_text(&mut self, text: &str) {
+        let Ok(plan) = toml::from_str::<toml::Table>(text) else { return };
+        if let Some(report) = plan.get("report") {
+            for kind in ["author", "organization"] {
+                self.learn_phrase(kind, report.get(kind).and_then(toml::Value::as_str));
+            }
+        }
+        for (name, host) in plan.get("hosts").and_then(toml::Value::as_table).into_iter().flatten() {
+            self.named(Meaning::PlanHost, name);
+            for (key, meaning) in [("host", Meaning::Host), ("serve", Meaning::Host), ("user", Meaning::User)] {
+                self.learn_key(host, key, meaning);
+            }
+        }
+        for arm in plan.get("arms").and_then(toml::Value::as_array).into_iter().flatten() {
+            for role in ["client", "server"] {
+                self.learn_key(arm, role, Meaning::PlanHost);
+            }
+        }
+        text::learn(text, &mut self.pseudonyms);
+    }
+
+    fn learn_key(&mut self, table: &toml::Value, key: &str, meaning: Meaning) {
+        if let Some(name) = table.get(key).and_then(toml::Value::as_str) {
+            self.named(meaning, name);
+        }
     }
 
     fn learn_publication(&mut self, publication: &Publication) {

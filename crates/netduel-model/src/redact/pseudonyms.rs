@@ -53,13 +53,22 @@ impl Kind {
             Self::Resource => "resource-",
         }
     }
+
+    /// Whether a name has the form of its pseudonyms.
+    fn has(self, name: &str) -> bool {
+        let number = name.strip_prefix(self.prefix());
+        number.is_some_and(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()))
+    }
 }
 
 /// Whether a name is a pseudonym already, of an output that is redacted again.
 pub fn is_pseudonym(name: &str) -> bool {
-    let number = |kind: &Kind| name.strip_prefix(kind.prefix());
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    Kind::ALL.iter().filter_map(number).any(is_number)
+    Kind::ALL.iter().any(|kind| kind.has(name))
+}
+
+/// Whether a name has the form of a host's pseudonym.
+pub fn is_host_pseudonym(name: &str) -> bool {
+    Kind::Host.has(name)
 }
 
 /// Names, addresses and identifiers with their pseudonyms.

@@ -206,6 +206,9 @@ pub fn read_plan(
         Failure::caused(Kind::Usage, text, error)
     })?;
     let plan = plan::parse_with(&text, &path.display().to_string(), overrides, permissions);
+    if plan.is_err() {
+        redaction::learn_plan_text(&text);
+    }
     let plan = plan.kind(Kind::Usage)?;
     Ok((text, plan))
 }

@@ -239,6 +239,25 @@ fn checked_plan_hides_names() {
 }
 
 #[test]
+fn errors_of_an_invalid_plan_hide_names() {
+    let bench = Bench::new();
+    let plan = bench.plan(
+        "name = \"x\"\nquestion = \"?\"\n[hosts.db-prod7]\nlaunch = \"ssh\"\nhost = \"mallory7.example.org\"\nspeed = 3\n\
+         [hosts.b]\nlaunch = \"local\"\n[[arms]]\nname = \"one\"\nclient = \"db-prod7\"\nserver = \"b\"\n\
+         [[workloads]]\nname = \"rr\"\ntype = \"tcp-rr\"\n",
+    );
+    for words in [&["plan", "check"][..], &["plan", "check", "--json"], &["run"]] {
+        let words = [words, &[plan.to_str().unwrap()]].concat();
+        let plain = bench.run(&words).expect_code(2);
+        assert!((plain.stdout + &plain.stderr).contains("hosts.db-prod7.speed"), "{words:?}");
+        let shown = bench.run([&words[..], &["--redact"]].concat()).expect_code(2);
+        let text = shown.stdout + &shown.stderr;
+        assert!(text.contains("hosts.host-1.speed") && !text.contains("db-prod7"), "{words:?}: {text}");
+        assert_hidden("the errors", &text);
+    }
+}
+
+#[test]
 fn gates_judge_the_runs_as_they_are_and_show_no_name() {
     let bench = Bench::new();
     crate::compare::stored_run(&bench, "before", "6.18.44");
