@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::fmt;
 
+use netduel_model::ids::HostName;
 use netduel_model::metric::Metric;
 use netduel_model::plan::ResolvedPlan;
+use netduel_model::redact::{is_host_pseudonym, walk};
 use netduel_model::run::{Annotations, Run, RunEnd, RunHeader};
 use netduel_model::warning::Warning;
+use netduel_model::workload::Role;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -230,10 +233,64 @@ impl Baseline {
         Side { header: &self.header, analysis: &self.analysis, facts: Cow::Borrowed(&self.facts) }
     }
 
+    /// Gives hosts with pseudonyms the names that another plan has in the same role of the same arm, so that a redacted file
+    /// is compared with runs that are not.
+    ///
+    /// # Errors
+    /// [`BaselineError`] when a name does not fit in place of a pseudonym.
+    pub fn name_hosts_as(&mut self, plan: &ResolvedPlan) -> Result<(), BaselineError> {
+        let names = host_names(&self.header.plan, plan);
+        if names.is_empty() {
+            return Ok(());
+        }
+        self.header.plan = renamed(&self.header.plan, &names)?;
+        self.analysis.plan = self.header.plan.clone();
+        self.analysis.warnings = renamed(&self.analysis.warnings, &names)?;
+        for fact in &mut self.facts.0 {
+            if let Owner::Host(host) = &mut fact.owner
+                && let Some(name) = names.get(&*host)
+            {
+                host.clone_from(name);
+            }
+        }
+        Ok(())
+    }
+
     /// What is known of the run besides its values.
     pub fn header(&self) -> &RunHeader {
         &self.header
     }
+}
+
+/// The names of hosts by their pseudonyms. Empty when a pseudonym has the places of different hosts, or a name those of two.
+fn host_names(own: &ResolvedPlan, other: &ResolvedPlan) -> BTreeMap<HostName, HostName> {
+    let mut names: BTreeMap<HostName, HostName> = BTreeMap::new();
+    for arm in &own.arms {
+        let Some(same) = other.arm(&arm.name) else { continue };
+        for role in [Role::Client, Role::Server] {
+            let (pseudonym, name) = (arm.pair.host(role), same.pair.host(role));
+            let is_named = is_host_pseudonym(pseudonym.as_str()) && !is_host_pseudonym(name.as_str());
+            if is_named && names.insert(pseudonym.clone(), name.clone()).is_some_and(|known| known != *name) {
+                return BTreeMap::new();
+            }
+        }
+    }
+    let are_distinct = names.values().collect::<BTreeSet<_>>().len() == names.len();
+    let is_taken = names.values().any(|name| own.hosts.contains_key(name));
+    if are_distinct && !is_taken { names } else { BTreeMap::new() }
+}
+
+/// A value with other names of hosts.
+fn renamed<T: Serialize + DeserializeOwned>(
+    value: &T,
+    names: &BTreeMap<HostName, HostName>,
+) -> Result<T, BaselineError> {
+    let name = |text: &str| Some(names.get(&HostName::new(text).ok()?)?.to_string());
+    let value = walk(value, &mut |place, text| {
+        let renamed = if place.holder == "HostName" { name(text) } else { None };
+        renamed.unwrap_or_else(|| text.to_owned())
+    });
+    typed(value.map_err(|error| BaselineError(format!("it is damaged: {error}")))?)
 }
 
 fn typed<T: DeserializeOwned>(value: Value) -> Result<T, BaselineError> {

@@ -3,7 +3,9 @@ use std::fs::File;
 use std::io::{ErrorKind, IsTerminal as _, Read as _};
 use std::path::Path;
 
+use netduel_model::plan::ResolvedPlan;
 use netduel_model::published;
+use netduel_model::redact::is_host_pseudonym;
 use netduel_model::run::{Run, RunHeader};
 use netduel_report::analysis::Analysis;
 use netduel_report::analysis::compare::{RunComparison, Side, compare_with};
@@ -53,8 +55,7 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
     publication::tell_adjustments(&author);
     let names: Vec<&String> = words().filter(|word| !word.starts_with(PUBLISHED)).collect();
     refuse_without_two_sides(&names, &args.gate)?;
-    let sources = names.iter().map(|name| Source::read(&store, name));
-    let sources: Vec<Source> = sources.collect::<Result<_, Failure>>()?;
+    let sources = read_all(&store, &names)?;
     refuse_one_run_twice(&names, &sources)?;
     if let Some(first) = sources.first() {
         gate::check(&args.gate, &first.header().plan, Sides::Runs)?;
@@ -184,6 +185,26 @@ impl Source {
     }
 }
 
+/// Reads what is compared. A redacted baseline has the names of hosts of the first run that is not redacted.
+fn read_all(store: &Store, names: &[&String]) -> Result<Vec<Source>, Failure> {
+    let read = names.iter().map(|name| Source::read(store, name));
+    let mut sources: Vec<Source> = read.collect::<Result<_, Failure>>()?;
+    let has_names = |plan: &&ResolvedPlan| !plan.hosts.keys().any(|host| is_host_pseudonym(host.as_str()));
+    let Some(plan) = sources.iter().map(|source| &source.header().plan).find(has_names).cloned() else {
+        return Ok(sources);
+    };
+    for (name, source) in names.iter().zip(&mut sources) {
+        if let Source::Baseline(baseline) = source {
+            let named = baseline.name_hosts_as(&plan);
+            named.map_err(|error| {
+                let text = format!("failed to read the baseline {name}: {error}");
+                Failure::caused(Kind::Store, text, error)
+            })?;
+        }
+    }
+    Ok(sources)
+}
+
 /// Largest baseline file, bytes: a run of a hundred workloads and blocks has less.
 const BASELINE_BYTES_MAX: u64 = 64 << 20;
 
@@ -202,7 +223,7 @@ fn redacted(names: &[&String], sources: &[Source]) -> Result<Vec<Source>, Failur
             Source::Baseline(_) => {
                 let text = format!("failed to redact {name}: a baseline keeps its names");
                 return Err(Failure::message(Kind::Usage, text).remedy(
-                    "compare the run file; a file of `netduel runs baseline RUN --redact` needs no --redact",
+                    "compare the run in place of its baseline; the names of all runs then have pseudonyms",
                 ));
             }
         }

@@ -222,6 +222,41 @@ fn redacted_baseline_has_no_name_and_is_compared() {
 }
 
 #[test]
+fn redacted_baseline_is_compared_with_runs_whose_hosts_have_their_names() {
+    let bench = Bench::new();
+    for run in ["before", "after", "exchanged"] {
+        let path = crate::compare::stored_run(&bench, run, "6.18.44");
+        let mut text = std::fs::read_to_string(&path).unwrap();
+        for (host, role, name) in [("a", "client", "sender"), ("b", "server", "receiver")] {
+            for (key, named) in [
+                (format!("\"{host}\":{{"), format!("\"{name}\":{{")),
+                (format!("\"{role}\":\"{host}\""), format!("\"{role}\":\"{name}\"")),
+            ] {
+                assert!(text.contains(&key), "{key}: {text}");
+                text = text.replace(&key, &named);
+            }
+        }
+        if run == "exchanged" {
+            // The hosts of one arm only: no name is that of a pseudonym in both arms.
+            let pair = "{\"client\":\"sender\",\"server\":\"receiver\"}";
+            let place = text.rfind(pair).unwrap();
+            text.replace_range(place..place + pair.len(), "{\"client\":\"receiver\",\"server\":\"sender\"}");
+        }
+        std::fs::write(&path, text).unwrap();
+    }
+    bench.run(["runs", "baseline", "before", "--redact", "--out", "hidden.json"]).expect_code(0);
+    let file = std::fs::read_to_string(bench.path().join("hidden.json")).unwrap();
+    assert!(file.contains("\"host-1\"") && file.contains("\"host-2\""), "{file}");
+    assert!(!file.contains("\"sender\"") && !file.contains("\"receiver\""), "{file}");
+    let gate = ["--fail-if", "latency-p50 > 5 %", "--strict"];
+    let compared = bench.run([&["compare", "hidden.json", "after"], &gate[..]].concat()).expect_code(0);
+    assert!(compared.stdout.contains("no difference beyond 5 %"), "{}", compared.stdout);
+    // The run may come first.
+    bench.run(["compare", "after", "hidden.json"]).expect_code(0);
+    bench.run(["compare", "hidden.json", "exchanged"]).expect_code(6);
+}
+
+#[test]
 fn checked_plan_hides_names() {
     let bench = Bench::new();
     let report = "[report]\nauthor = \"Ann Author\"\n";
