@@ -90,7 +90,8 @@ impl Redactor {
         }
         for (name, host) in plan.get("hosts").and_then(toml::Value::as_table).into_iter().flatten() {
             self.named(Meaning::PlanHost, name);
-            for (key, meaning) in [("host", Meaning::Host), ("serve", Meaning::Host), ("user", Meaning::User)] {
+            for (key, meaning) in [("host", Meaning::Host), ("serve", Meaning::Host), ("user", Meaning::User)]
+            {
                 self.learn_key(host, key, meaning);
             }
         }
