@@ -139,9 +139,10 @@ pub const IGBVF_IN_FORCE: [&[InForce]; 2] = [
             shows: "rx-usecs: 100",
         },
         InForce {
-            treatment: "rps = \"0-1\", interface = \"vf1\"",
+            // A remedy may have spread the packets over both cores.
+            treatment: "rps = \"1\", interface = \"vf1\"",
             shown_by: "cat /sys/class/net/vf1/queues/rx-0/rps_cpus",
-            shows: "3",
+            shows: "2",
         },
         InForce {
             treatment: "irq_affinity = \"1\", interface = \"vf1\"",
@@ -181,10 +182,23 @@ pub const IGB_REFUSED: &[Refused] = &[
 pub const VMXNET3_IN_FORCE: [&[InForce]; 2] = [
     &[
         InForce {
+            treatment: "offload = \"lro\", value = \"off\", interface = \"vmx0\"",
+            shown_by: "ethtool -k vmx0",
+            shows: "large-receive-offload: off",
+        },
+        InForce {
+            treatment: "mtu = 1400, interface = \"vmx0\"",
+            shown_by: "cat /sys/class/net/vmx0/mtu",
+            shows: "1400",
+        },
+        InForce {
             treatment: "ring = \"rx\", value = \"512\", interface = \"vmx0\"",
             shown_by: "ethtool -g vmx0",
             shows: "RX:\t\t512",
         },
+    ],
+    &[
+        // The changes above restart the device, with the RSS table of the driver.
         InForce {
             treatment: "rss = \"equal 1\", interface = \"vmx0\"",
             shown_by: "ethtool -x vmx0",
@@ -205,18 +219,6 @@ pub const VMXNET3_IN_FORCE: [&[InForce]; 2] = [
             treatment: "irq_affinity = \"0\", interface = \"vmx0\"",
             shown_by: queue_interrupts_elsewhere!("vmx0/device", "0"),
             shows: "elsewhere: 0",
-        },
-    ],
-    &[
-        InForce {
-            treatment: "offload = \"lro\", value = \"off\", interface = \"vmx0\"",
-            shown_by: "ethtool -k vmx0",
-            shows: "large-receive-offload: off",
-        },
-        InForce {
-            treatment: "mtu = 1400, interface = \"vmx0\"",
-            shown_by: "cat /sys/class/net/vmx0/mtu",
-            shows: "1400",
         },
     ],
 ];
