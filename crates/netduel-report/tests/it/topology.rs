@@ -98,7 +98,7 @@ fn run_over_ssh_has_its_hosts_and_the_addresses_and_changes_of_each_arm() {
     for words in [
         "other-nic: client near (eth0), tso of eth0 off (client), server far (any interface, 198.51.100.2)",
         "; client near: ssh near.example.org, 192.0.2.1; ",
-        "server far: ssh far.example.org, Standard_DS4_v2, 192.0.2.2\"",
+        "server far: ssh far.example.org, Standard_DS4_v2, 192.0.2.2, 198.51.100.2\"",
     ] {
         assert!(drawing.contains(words), "{words}: {drawing}");
     }
