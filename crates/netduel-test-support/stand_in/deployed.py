@@ -154,7 +154,7 @@ def machines(group, template):
         shown = {
             "hardwareProfile": properties["hardwareProfile"], "provisioningState": "Succeeded",
             "osProfile": {"computerName": vm["name"], "adminUsername": ADMIN}, "networkProfile": {"networkInterfaces": attached},
-            "storageProfile": {"osDisk": {"osType": "Linux", "name": system_disk(vm["name"])}},
+            "storageProfile": {"osDisk": {"osType": "Linux", "createOption": "FromImage", "name": system_disk(vm["name"])}},
         }
         for key in ("proximityPlacementGroup", "availabilitySet"):
             if key in properties:
