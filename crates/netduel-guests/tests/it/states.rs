@@ -34,7 +34,7 @@ pub fn check_nodes(bed: &Bed, coordinator: &Coordinator) {
 
 /// Each remedy ends what its finding is about.
 fn one_core_for_all_queues_and_a_link_that_is_down_are_found(bed: &mut Bed) {
-    let make = "for i in $(ls /sys/class/net/pf0/device/msi_irqs); do case $(ls /proc/irq/$i) in *TxRx*) \
+    let make = "for i in $(ls /sys/class/net/pf0/device/msi_irqs); do case $(ls /proc/irq/$i) in *pf0-*) \
          echo 1 > /proc/irq/$i/smp_affinity_list ;; esac; done; ip link set vf1 down";
     let guest = &bed.guests()[0];
     run(guest, make);
