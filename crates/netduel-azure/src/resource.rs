@@ -139,9 +139,10 @@ pub fn availability_set(az: &mut dyn Az, machine: &Machine) -> Result<Option<Str
 /// Errors of `az`.
 pub fn set_placement(az: &mut dyn Az, machine: &Machine, group: Option<&str>) -> Result<(), CallError> {
     let words = machine.place.within(&["vm", "update"], &machine.name);
+    // az 2.91 looks the key up as Python names it, in a VM with keys of that form; it ignores one that is not there.
     let change = match group {
         Some(group) => ["--ppg", group],
-        None => ["--remove", "proximityPlacementGroup"],
+        None => ["--remove", "proximity_placement_group"],
     };
     az.call(&[&words[..], &change].concat(), CHANGE_LIMIT).map(drop)
 }
