@@ -139,10 +139,9 @@ pub fn availability_set(az: &mut dyn Az, machine: &Machine) -> Result<Option<Str
 /// Errors of `az`.
 pub fn set_placement(az: &mut dyn Az, machine: &Machine, group: Option<&str>) -> Result<(), CallError> {
     let words = machine.place.within(&["vm", "update"], &machine.name);
-    // az 2.91 looks the key up as Python names it, in a VM with keys of that form; it ignores one that is not there.
     let change = match group {
         Some(group) => ["--ppg", group],
-        None => ["--remove", "proximity_placement_group"],
+        None => ["--remove", "proximityPlacementGroup"],
     };
     az.call(&[&words[..], &change].concat(), CHANGE_LIMIT).map(drop)
 }

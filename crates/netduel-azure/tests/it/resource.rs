@@ -91,7 +91,7 @@ fn vm_is_started_also_when_the_change_failed() {
     let error = restore_placement(&mut az, &machine(), None).unwrap_err().to_string();
     assert!(error.contains("no"), "{error}");
     az.is_done();
-    assert_eq!(az.calls[2], "vm update --resource-group g --name vm1 --remove proximity_placement_group");
+    assert_eq!(az.calls[2], "vm update --resource-group g --name vm1 --remove proximityPlacementGroup");
 }
 
 #[test]

@@ -123,7 +123,7 @@ fn placement() -> [(String, Value); 5] {
         (vm("deallocate"), json!([{ "create": "stopped" }])),
         (vm("start"), json!([{ "when": "stopped", "remove": "stopped" }, {}])),
         update("create", "--ppg near"),
-        update("remove", "--remove proximity_placement_group"),
+        update("remove", "--remove proximityPlacementGroup"),
     ]
 }
 
@@ -329,7 +329,7 @@ fn placement_is_made_with_the_vm_stopped_and_returns() {
         assert!(run.stderr.contains("changing vm1 in the proximity group near (a)"), "{}", run.stderr);
         let update = "vm update --resource-group g --name vm1";
         let into = scene.count(&format!("{update} --ppg near"));
-        let out = scene.count(&format!("{update} --remove proximity_placement_group"));
+        let out = scene.count(&format!("{update} --remove proximityPlacementGroup"));
         // Two blocks of two trials; the last state is undone.
         assert!((1..=2).contains(&into) && into == out, "{:?}", scene.calls());
         assert_eq!(scene.count("vm deallocate"), into + out, "{:?}", scene.calls());
