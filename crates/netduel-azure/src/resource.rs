@@ -133,14 +133,22 @@ pub fn availability_set(az: &mut dyn Az, machine: &Machine) -> Result<Option<Str
     Ok(shown(az, machine)?.availability_set.map(name))
 }
 
-/// Puts a stopped VM into a proximity placement group, by name or id, or out of any.
+/// Puts a stopped VM into a proximity placement group, by id or by its name in the group of the VM, or out of any.
 ///
 /// # Errors
 /// Errors of `az`.
 pub fn set_placement(az: &mut dyn Az, machine: &Machine, group: Option<&str>) -> Result<(), CallError> {
     let words = machine.place.within(&["vm", "update"], &machine.name);
-    let change = match group {
-        Some(group) => ["--ppg", group],
+    // az 2.91 sends what it is given, and Azure takes an id only.
+    let id = match group {
+        Some(name) if !name.contains('/') => {
+            let shown: Reference = ask(az, &machine.place.within(&["ppg", "show"], name))?;
+            Some(shown.id)
+        }
+        group => group.map(str::to_owned),
+    };
+    let change = match &id {
+        Some(id) => ["--ppg", id],
         None => ["--remove", "proximityPlacementGroup"],
     };
     az.call(&[&words[..], &change].concat(), CHANGE_LIMIT).map(drop)

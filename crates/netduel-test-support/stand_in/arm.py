@@ -44,7 +44,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import deployed
 import offers
-from deployed import ADDRESS_TYPE, NIC_TYPE, SUBSCRIPTION, TENANT, VM_TYPE, deployments, groups
+from deployed import ADDRESS_TYPE, NIC_TYPE, PLACEMENT_TYPE, SUBSCRIPTION, TENANT, VM_TYPE, deployments, groups
 
 RESOURCE_TYPES = {
     "Microsoft.Compute": ["virtualMachines", "availabilitySets", "proximityPlacementGroups", "locations", "skus"],
@@ -255,7 +255,8 @@ class Endpoint(BaseHTTPRequestHandler):
     def resource(self, base, group, rest, query, body):
         """What a deployment has made: lists, one of them, its changes, and the state of a VM."""
         found = re.fullmatch(r"/providers/(microsoft\.[a-z]+/[a-z]+)(?:/([^/]+))?(/instanceview|/start|/deallocate)?", rest)
-        makers = {NIC_TYPE.lower(): deployed.nics, ADDRESS_TYPE.lower(): deployed.public_addresses, VM_TYPE.lower(): deployed.machines}
+        makers = {NIC_TYPE.lower(): deployed.nics, ADDRESS_TYPE.lower(): deployed.public_addresses, VM_TYPE.lower(): deployed.machines,
+                  PLACEMENT_TYPE.lower(): deployed.placement_groups}
         if not found or found.group(1) not in makers:
             return False
         kind, name, action = found.groups()

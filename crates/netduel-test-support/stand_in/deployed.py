@@ -7,6 +7,7 @@ SUBSCRIPTION = "22222222-2222-2222-2222-222222222222"
 NIC_TYPE = "Microsoft.Network/networkInterfaces"
 ADDRESS_TYPE = "Microsoft.Network/publicIPAddresses"
 VM_TYPE = "Microsoft.Compute/virtualMachines"
+PLACEMENT_TYPE = "Microsoft.Compute/proximityPlacementGroups"
 # The user of the VMs. The sshd of a test takes its own user.
 ADMIN = "root"
 
@@ -144,6 +145,11 @@ def public_addresses(group, template):
     for one in of_type(template, ADDRESS_TYPE):
         shown = {"ipAddress": public_address(one["name"]), "publicIPAddressVersion": "IPv4", "provisioningState": "Succeeded"}
         yield {**resource(group, ADDRESS_TYPE, one["name"]), "properties": shown}
+
+
+def placement_groups(group, template):
+    for one in of_type(template, PLACEMENT_TYPE):
+        yield {**resource(group, PLACEMENT_TYPE, one["name"]), "properties": {"proximityPlacementGroupType": "Standard"}}
 
 
 def machines(group, template):

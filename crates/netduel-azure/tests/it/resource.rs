@@ -103,8 +103,17 @@ fn placement_is_the_same_by_name_and_by_id() {
         FakeAz::new([("vm show", format!(r#"{{"proximityPlacementGroup": {{"id": "{id}"}}}}"#).as_str())]);
     restore_placement(&mut az, &machine(), Some("near")).unwrap();
     az.is_done();
-    let mut az = FakeAz::new([("vm update --resource-group g --name vm1 --ppg near", "")]);
-    set_placement(&mut az, &machine(), Some("near")).unwrap();
+    // Azure takes an id only, so a name is looked up.
+    let (shown, update) =
+        (format!(r#"{{"id": "{id}"}}"#), format!("vm update --resource-group g --name vm1 --ppg {id}"));
+    for (group, script) in [
+        ("near", vec![("ppg show --resource-group g --name near", shown.as_str()), (&*update, "")]),
+        (id, vec![(&*update, "")]),
+    ] {
+        let mut az = FakeAz::new(script);
+        set_placement(&mut az, &machine(), Some(group)).unwrap();
+        az.is_done();
+    }
 }
 
 #[test]

@@ -110,7 +110,7 @@ fn stopped() -> [(String, Value); 5] {
 }
 
 /// Answers for the VM `vm1`, which Azure puts into a proximity placement group and takes out of it only while it is stopped.
-fn placement() -> [(String, Value); 5] {
+fn placement() -> [(String, Value); 6] {
     let vm = |command: &str| format!("vm {command} --resource-group g --name vm1");
     let group = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/proximityPlacementGroups/near";
     let near = json!({ "proximityPlacementGroup": { "id": group } }).to_string();
@@ -122,7 +122,11 @@ fn placement() -> [(String, Value); 5] {
         (vm("show"), json!([{ "when": "near", "out": near }, { "out": "{}" }])),
         (vm("deallocate"), json!([{ "create": "stopped" }])),
         (vm("start"), json!([{ "when": "stopped", "remove": "stopped" }, {}])),
-        update("create", "--ppg near"),
+        (
+            "ppg show --resource-group g --name near".to_owned(),
+            json!([{ "out": json!({ "id": group }).to_string() }]),
+        ),
+        update("create", &format!("--ppg {group}")),
         update("remove", "--remove proximityPlacementGroup"),
     ]
 }
@@ -328,7 +332,7 @@ fn placement_is_made_with_the_vm_stopped_and_returns() {
         let run = scene.run(&["--allow-deallocate"]).expect_code(0);
         assert!(run.stderr.contains("changing vm1 in the proximity group near (a)"), "{}", run.stderr);
         let update = "vm update --resource-group g --name vm1";
-        let into = scene.count(&format!("{update} --ppg near"));
+        let into = scene.count(&format!("{update} --ppg /"));
         let out = scene.count(&format!("{update} --remove proximityPlacementGroup"));
         // Two blocks of two trials; the last state is undone.
         assert!((1..=2).contains(&into) && into == out, "{:?}", scene.calls());

@@ -151,8 +151,9 @@ fn nics_and_vms_are_changed_and_returned(scene: &Scene) {
     let placement = || show(&["vm"], "vm1", "proximityPlacementGroup.id || 'none'");
     assert_eq!(placement(), "none");
     undo(&["placement", "vm1", "--group", "netduel-proximity"]);
-    // az 2.91 sends a name as it is, where a VM that exists needs the id: docs/limits.md.
-    assert!(placement().ends_with("netduel-proximity"), "{}", placement());
+    assert!(placement().ends_with("/proximityPlacementGroups/netduel-proximity"), "{}", placement());
+    undo(&["placement", "vm1"]);
+    assert_eq!(placement(), "none");
 
     // What a run does where Azure refuses the change of a NIC in use.
     let bed = scene.bed("in-use");
