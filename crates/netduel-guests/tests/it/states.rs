@@ -32,17 +32,24 @@ pub fn check_nodes(bed: &Bed, coordinator: &Coordinator) {
     }
 }
 
+/// Ends when the interrupts of the queues of pf0 are where they were sent: one that is moved stays until it occurs, as igb makes each do every
+/// two seconds.
+const INTERRUPTS_MOVED: &str = "for i in $(ls /sys/class/net/pf0/device/msi_irqs); do case $(ls /proc/irq/$i) in *pf0-*) \
+     until [ $(cat /proc/irq/$i/smp_affinity_list) = $(cat /proc/irq/$i/effective_affinity_list) ]; do usleep 50000; done ;; esac; done";
+
 /// Each remedy ends what its finding is about.
 fn one_core_for_all_queues_and_a_link_that_is_down_are_found(bed: &mut Bed) {
     let make = "for i in $(ls /sys/class/net/pf0/device/msi_irqs); do case $(ls /proc/irq/$i) in *pf0-*) \
          echo 1 > /proc/irq/$i/smp_affinity_list ;; esac; done; ip link set vf1 down";
     let guest = &bed.guests()[0];
     run(guest, make);
+    run(guest, INTERRUPTS_MOVED);
     let found = [("interrupts-on-one-core", "pf0"), ("link-down", "vf1")];
     let host = inspected(guest);
     for (id, interface) in found {
         remedy(guest, host.finding(id, interface));
     }
+    run(guest, INTERRUPTS_MOVED);
     let host = inspected(guest);
     for finding in host.findings() {
         assert!(
