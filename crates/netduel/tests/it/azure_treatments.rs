@@ -209,6 +209,17 @@ impl Scene {
         text.lines().map(str::to_owned).collect()
     }
 
+    /// Runs the plan, whose change is refused. Returns the error, which the page of errors has.
+    #[track_caller]
+    fn refused(&self, options: &[&str]) -> String {
+        let printed = self.run(options).expect_code(12).stderr;
+        // The name of the run comes before it.
+        let (_, error) = error_line(&printed).split_once("failed to change").unwrap();
+        let error = format!("failed to change{error}");
+        assert_on_page(&error);
+        error
+    }
+
     fn count(&self, start: &str) -> usize {
         self.calls().iter().filter(|call| call.starts_with(start)).count()
     }
@@ -290,11 +301,8 @@ fn guard_returns_the_nic_when_the_run_is_killed() {
 fn vm_is_stopped_only_with_permission_and_runs_again() {
     in_namespace("vm_is_stopped_only_with_permission_and_runs_again", || {
         let scene = Scene::toggle(stopped());
-        let error = scene.run(&[]).expect_code(12).stderr;
+        let error = scene.refused(&[]);
         assert!(error.contains("not while the VM runs") && error.contains("--allow-deallocate"), "{error}");
-        // The name of the run comes before it.
-        let reason = error_line(&error);
-        assert_on_page(&reason[reason.find("failed to change").unwrap()..]);
         assert_eq!(scene.count("vm "), 0, "{:?}", scene.calls());
         scene.run(&["--allow-deallocate"]).expect_code(0);
         assert!(scene.count("vm deallocate") >= 2, "{:?}", scene.calls());
@@ -314,10 +322,8 @@ fn vm_of_an_availability_set_is_not_stopped() {
         let id = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/availabilitySets/together";
         let shown = json!({ "availabilitySet": { "id": id } }).to_string();
         scene.answer("vm show --resource-group g --name vm1", json!([{ "out": shown }]));
-        let error = scene.run(&["--allow-deallocate"]).expect_code(12).stderr;
+        let error = scene.refused(&["--allow-deallocate"]);
         assert!(error.contains("vm1 is in the availability set together"), "{error}");
-        let reason = error_line(&error);
-        assert_on_page(&reason[reason.find("failed to change").unwrap()..]);
         assert_eq!(scene.count("vm deallocate"), 0, "{:?}", scene.calls());
         assert!(!scene.has("on"), "{:?}", scene.calls());
         scene.bench.assert_nothing_left();
@@ -399,9 +405,7 @@ fn switch_that_azure_accepts_and_does_not_make_needs_the_vm_stopped() {
             made["when"] = json!("stopped");
             scene.answer(&N.update(on), json!([made, {}]));
         }
-        let error = scene.run(&[]).expect_code(12).stderr;
-        let reason = error_line(&error);
-        assert_on_page(&reason[reason.find("failed to change").unwrap()..]);
+        scene.refused(&[]);
         assert_eq!(scene.count("vm "), 0, "{:?}", scene.calls());
         scene.run(&["--allow-deallocate"]).expect_code(0);
         assert!(scene.count("vm deallocate") >= 2, "{:?}", scene.calls());
@@ -415,11 +419,9 @@ fn switch_that_azure_does_not_make_with_the_vm_stopped_ends_the_run() {
     in_namespace("switch_that_azure_does_not_make_with_the_vm_stopped_ends_the_run", || {
         let scene = Scene::toggle(stopped());
         scene.answer(&N.update(true), json!([{}]));
-        let error = scene.run(&["--allow-deallocate"]).expect_code(12).stderr;
-        let reason = error_line(&error);
-        assert!(reason.contains("although its machine was stopped"), "{error}");
-        assert!(!reason.contains("--allow-deallocate") && !reason.contains("stop the VM"), "{error}");
-        assert_on_page(&reason[reason.find("failed to change").unwrap()..]);
+        let error = scene.refused(&["--allow-deallocate"]);
+        assert!(error.contains("although its machine was stopped"), "{error}");
+        assert!(!error.contains("--allow-deallocate") && !error.contains("stop the VM"), "{error}");
         assert_eq!(scene.count("vm deallocate"), 1, "{:?}", scene.calls());
         assert!(!scene.has("on") && !scene.has("stopped"), "{:?}", scene.calls());
         scene.bench.assert_nothing_left();
@@ -432,9 +434,7 @@ fn nic_that_is_not_attached_has_no_vm_to_stop() {
         let scene = Scene::toggle(stopped());
         let spare = json!({ "name": "n", "enableAcceleratedNetworking": false, "virtualMachine": null });
         scene.answer(&N.show(), json!([{ "out": spare.to_string() }]));
-        let error = scene.run(&["--allow-deallocate"]).expect_code(12).stderr;
-        let reason = error_line(&error);
-        assert_on_page(&reason[reason.find("failed to change").unwrap()..]);
+        scene.refused(&["--allow-deallocate"]);
         assert_eq!(scene.count("vm "), 0, "{:?}", scene.calls());
         scene.bench.assert_nothing_left();
     });
