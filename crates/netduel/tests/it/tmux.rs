@@ -1,6 +1,6 @@
 //! A real terminal for tests: a server of tmux with one window, its keys and its screen.
 use std::ops::RangeInclusive;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use netduel_test_support::skip;
@@ -60,6 +60,14 @@ impl<'b> Tmux<'b> {
     /// Presses a key, by the name that tmux has for it.
     pub fn press(&self, key: &str) {
         self.call(&["send-keys", key]);
+    }
+
+    /// Writes all that programs send to the terminal from now on into a file: a screen may be gone before a test that waits for a core looks
+    /// at it.
+    pub fn record(&self) -> PathBuf {
+        let path = self.bench.path().join(format!("{}.output", self.socket));
+        self.call(&["pipe-pane", &format!("exec cat > {}", path.display())]);
+        path
     }
 
     /// The screen as it is.
