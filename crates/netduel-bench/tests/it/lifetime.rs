@@ -19,7 +19,7 @@ struct Running {
     _folder: tempfile::TempDir,
 }
 
-const DEADLINE_NS: u64 = 20_000_000_000;
+const DEADLINE_NS: u64 = 180_000_000_000;
 
 /// Parent of a process: field 4 of `/proc/PID/stat`, after the name in parentheses.
 fn parent(id: u32) -> Option<u32> {

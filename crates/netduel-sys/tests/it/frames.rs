@@ -23,7 +23,7 @@ const LENGTH_IN_CODE: i32 = 60;
 /// An EtherType for experiments (IEEE 802, local experimental 1): no network stack processes it.
 const ETHER_TYPE: [u8; 2] = [0x88, 0xb5];
 /// Timeout of every step, nanoseconds.
-const PATIENCE_NS: u64 = 20_000_000_000;
+const PATIENCE_NS: u64 = 120_000_000_000;
 
 /// Two namespaces, `va` in the first and `vb` in the second.
 struct Wire {

@@ -7,7 +7,7 @@ use netduel_test_support::skip;
 use serde_json::Value;
 
 use crate::serve::Server;
-use crate::support::{Bench, Finished};
+use crate::support::{Bench, Finished, until};
 
 const BOUND: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 
@@ -62,6 +62,9 @@ fn server_sees_the_bound_address_on_every_socket_of_each_quick_test() {
             "{words:?}: {tcp:?} {udp:?}"
         );
         assert_eq!(udp.len(), 2 * udp_flows, "{words:?}: both ends of each flow");
+        // The next test counts flows, too. Those of this one end after its client.
+        let port = server.address.port();
+        assert!(until(|| peers("/proc/net/udp", port).is_empty()), "{words:?}: a flow is left");
     }
     server.end();
 }

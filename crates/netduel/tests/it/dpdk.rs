@@ -2,12 +2,11 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use netduel_sys::clock;
 use netduel_test_support::skip;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{Bench, UnderWay, short_plan, signal, signal_those_left, wait_gone};
+use crate::support::{Bench, UnderWay, short_plan, signal, signal_those_left, until, wait_gone};
 
 /// Other traffic between the guests during the trial (neighbour discovery, group membership reports): testpmd counts all packets
 /// of its port and cannot separate it (docs/limits.md).
@@ -169,14 +168,13 @@ fn missing_requirements_of_testpmd_fail_the_trial_with_the_reason() {
 
 /// Waits until this many testpmd processes run, and returns them.
 fn running(bench: &Bench, count: usize) -> Vec<rustix::process::Pid> {
-    let deadline = clock::monotonic_ns() + 90_000_000_000;
-    loop {
-        let found = bench.find(&["dpdk-testpmd"]);
-        if found.len() >= count {
-            return found;
-        }
-        assert!(clock::monotonic_ns() < deadline, "testpmd was not started");
-    }
+    let mut found = Vec::new();
+    let is_running = || {
+        found = bench.find(&["dpdk-testpmd"]);
+        found.len() >= count
+    };
+    assert!(until(is_running), "testpmd was not started");
+    found
 }
 
 #[test]

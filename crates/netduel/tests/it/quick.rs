@@ -145,16 +145,16 @@ fn every_quick_test_works_over_one_port() {
     let mut served = Served::start("quick", &["--port", "0"]);
     for ipv6 in [false, true] {
         let string = served.string(ipv6).to_owned();
-        // Bulk data and requests over UDP, which time out, have more time than a stall of the machine takes.
+        // Longer than a stall of the machine: a response may come after it, and requests over UDP time out.
         for (words, key) in [
             (vec!["tcp", &string, "-t", "1", "-P", "2", "-J"], "throughput"),
             (vec!["tcp", &string, "-t", "1", "-b", "200M", "-R", "-J"], "throughput"),
             (vec!["tcp", &string, "-t", "1", "-b", "200M", "--bidir", "-J"], "throughput"),
             (vec!["udp", &string, "-t", "1", "-b", "20M", "-J"], "datagram-rate"),
             (vec!["tcp", &string, "-u", "-t", "1", "-b", "20M", "-R", "-J"], "datagram-rate"),
-            (vec!["rr", &string, "-t", "0.3", "-J"], "latency-p50"),
+            (vec!["rr", &string, "-t", "1", "-J"], "latency-p50"),
             (vec!["rr", &string, "-t", "1", "-u", "-J"], "latency-p50"),
-            (vec!["crr", &string, "-t", "0.3", "-J"], "latency-p50"),
+            (vec!["crr", &string, "-t", "1", "-J"], "latency-p50"),
         ] {
             let document = served.client(&words).expect_code(0).quick_test();
             assert!(metric(&document, key) > 0.0, "{words:?}: {document}");
@@ -187,7 +187,8 @@ fn every_quick_test_works_over_one_port() {
     let responses = &end_of(test, "client")["round_trips"]["responses"];
     assert_eq!(Some(counted), responses.as_u64(), "{lines}");
     // The warnings of standard error are in the document, too.
-    assert_eq!(test["warnings"][0]["kind"], "shared-machine", "{lines}");
+    let warnings = test["warnings"].as_array().unwrap();
+    assert!(warnings.iter().any(|warning| warning["kind"] == "shared-machine"), "{lines}");
     let printed =
         events.iter().filter_map(|event| event["interval"]["round_trips"]["count"].as_u64()).sum::<u64>();
     // The figures may lack the last tenth of a second, which the result includes.
