@@ -19,8 +19,11 @@ use super::input::Input;
 /// Lines of an agent's standard error that are kept for the message when it dies.
 /// The warning of ssh about another host key has 13.
 const LAST_WORDS_LINES: usize = 24;
-/// Timeout of the end of standard error after the process has ended or was killed, and of the end of a killed process after that.
-const KILL_PATIENCE: Duration = Duration::from_secs(1);
+/// Timeout of the end of standard error after the process has ended.
+const OUTPUT_PATIENCE: Duration = Duration::from_secs(1);
+/// The same, at least, after it has failed or was killed, and of the end of a killed process after that. They
+/// come at once, unless the thread that waits for them has to wait for a core.
+const KILL_PATIENCE: Duration = Duration::from_secs(5);
 /// Maximum length of such a line, bytes.
 const LAST_WORDS_LEN: usize = 400;
 
@@ -114,11 +117,11 @@ impl AgentProcess {
             // It has undone its changes, so no guard remains. Another process may still hold its standard error, for example the master
             // process of a persistent ssh connection (ControlPersist): only the last output of the agent is awaited.
             Some(Some(exited)) if exited.success() => {
-                guard.has_ended_within(KILL_PATIENCE);
+                guard.has_ended_within(OUTPUT_PATIENCE);
                 true
             }
             // Its guard, which holds its standard error, may still run.
-            Some(_) => guard.has_ended_within(patience),
+            Some(_) => guard.has_ended_within(patience.max(KILL_PATIENCE)),
             None if guard.has_ended_within(Duration::ZERO) => true,
             None => {
                 kill(self.group);

@@ -24,8 +24,9 @@ use wiring::{
     SIDES, SWITCH, SWITCH_PORT, SWITCH_UPLINK, SYNTHETIC, Side,
 };
 
-/// Time limit for ports to forward. The kernel takes some milliseconds, in a worker of its own.
-const PORTS_PATIENCE_NS: u64 = 5_000_000_000;
+/// Time limit for ports to forward. The kernel takes some milliseconds, in a worker of its own for all
+/// network namespaces of the machine, which is late where all cores are taken.
+const PORTS_PATIENCE_NS: u64 = 20_000_000_000;
 /// Poll interval of a port's state.
 const PORTS_PAUSE_NS: u64 = 500_000;
 
