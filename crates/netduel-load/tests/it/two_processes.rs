@@ -100,24 +100,34 @@ fn longer(histogram: &HistogramRecord, than_ns: u64) -> u64 {
     histogram.pairs.iter().filter(|pair| pair.0 > than_ns).map(|pair| pair.1).sum()
 }
 
-/// Stops the server once traffic flows; returns the minimum duration of the stop.
-fn stall(server: &Server, client: &Running) -> u64 {
-    while client.live().messages < 100 {
-        assert!(!client.is_done(), "the client ended before the stall");
+/// Stops the server once traffic flows; returns the minimum duration of the stop. `None` when this thread
+/// waited for a core for so long that the schedule of the client was over before the end of the stop.
+fn stall(server: &Server, client: &Running) -> Option<u64> {
+    while client.live().messages < 100 && !client.is_done() {
         std::thread::yield_now();
     }
     // Again until it has stopped: the kernel continues a whole process group when the shell behind it goes away (kill_orphaned_pgrp in
     // kernel/exit.c), and the group is that of all tests.
-    while !server.is_stopped() {
-        assert!(!client.is_done(), "the client ended before the server was stopped");
+    while !server.is_stopped() && !client.is_done() {
         server.signal(Signal::STOP);
         std::thread::yield_now();
     }
     let start = clock::monotonic_ns();
     clock::sleep_until(start + STALL_NS);
     let length = clock::monotonic_ns() - start;
+    let is_within = !client.is_done() && client.live().elapsed_ns < STALLED_TRAFFIC_MS * 1_000_000;
     server.signal(Signal::CONT);
-    length
+    is_within.then_some(length)
+}
+
+/// Runs a workload with a stall of the server; the report of the client, and the duration of the stall.
+fn run_with_stall(workload: &Workload, what: &str) -> Option<(EndReport, u64)> {
+    let server = Server::start(&[], workload);
+    let (client, done) = start_client(&server, workload);
+    let stalled_ns = stall(&server, &client);
+    done.recv_timeout(LIMIT).expect(what);
+    server.finish();
+    Some((client.join().unwrap(), stalled_ns?))
 }
 
 #[test]
@@ -131,12 +141,8 @@ fn open_loop_at_20_000_per_second_keeps_its_schedule_and_shows_a_stall() {
             {
                 let what = format!("{protocol} {wait:?} {family:?}");
                 let workload = workload(traffic, family, STALLED_TRAFFIC_MS);
-                let server = Server::start(&[], &workload);
-                let (client, done) = start_client(&server, &workload);
-                let stalled_ns = stall(&server, &client);
-                done.recv_timeout(LIMIT).expect(&what);
-                server.finish();
-                let report = client.join().unwrap();
+                let stalled = (0..10).find_map(|_| run_with_stall(&workload, &what));
+                let (report, stalled_ns) = stalled.expect("a stall during the traffic");
                 check_stall(&report, RATE * STALLED_TRAFFIC_MS / 1000, stalled_ns, &what);
             }
         }
