@@ -15,7 +15,8 @@ pub const MARK_VARIABLE: &str = "NETDUEL_TEST_RUN";
 const NAMED_NAMESPACES: &str = "/run/netns";
 /// Prefix of the abstract socket of a lab's keeper in `/proc/net/unix`.
 const LAB_SOCKET: &str = "@netduel-lab-";
-/// Grace period of ending processes: the kernel takes some time to remove a network namespace, and more beside busy loops.
+/// Grace period of ending processes: the kernel takes some time to remove a network namespace, and more
+/// beside busy loops.
 const GRACE: Duration = Duration::from_secs(60);
 
 /// A process; the start time distinguishes it from a later one with the same id.

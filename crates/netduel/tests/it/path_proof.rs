@@ -42,11 +42,7 @@ fn vf_removal_and_return_during_a_trial_makes_it_invalid_with_the_event() {
     let plan = bench.plan(&short_plan(arm, LONG, "aa = true\nblocks_min = 2\nblocks_max = 2"));
     let under_way = UnderWay::start(bench.netduel(["run", plan.to_str().unwrap()]));
     let lab = format!("run-short-{}", under_way.pid().as_raw_nonzero());
-    assert!(wait_for_bytes(&bench, &lab), "no traffic was seen on the accelerated path");
-    for state in ["down", "up"] {
-        let words = ["lab", "exec", "--lab", &lab, "a", "--", "ip", "link", "set", "vf0", state];
-        bench.run(words).expect_code(0);
-    }
+    change_during_traffic(&bench, &lab, "ip link set vf0 down && ip link set vf0 up");
     let run = under_way.finish();
     // The counters show the full number of bytes; only the events show the change.
     assert!(
@@ -79,10 +75,8 @@ fn setting_that_is_changed_and_set_back_during_a_trial_makes_it_invalid() {
     let plan = bench.plan(&short_plan(arm, LONG, "aa = true\nblocks_min = 2\nblocks_max = 2"));
     let under_way = UnderWay::start(bench.netduel(["run", plan.to_str().unwrap()]));
     let lab = format!("run-short-{}", under_way.pid().as_raw_nonzero());
-    assert!(wait_for_bytes(&bench, &lab), "no traffic was seen on the accelerated path");
     // Readings before and after the trial find the old value.
-    let there_and_back = "ip link set vf0 mtu 1400 && ip link set vf0 mtu 1500";
-    bench.run(["lab", "exec", "--lab", &lab, "a", "--", "sh", "-c", there_and_back]).expect_code(0);
+    change_during_traffic(&bench, &lab, "ip link set vf0 mtu 1400 && ip link set vf0 mtu 1500");
     let run = under_way.finish();
     assert!(
         run.stderr.contains("the MTU of vf0 changed from 1500 B to 1400 B")
@@ -93,6 +87,21 @@ fn setting_that_is_changed_and_set_back_during_a_trial_makes_it_invalid() {
     let document = bench.run(["report", "last", "--json"]).json();
     assert_eq!((&document["trials_excluded"], &document["trials_valid"]), (&1.into(), &3.into()));
     bench.assert_nothing_left();
+}
+
+/// Runs commands in guest a as soon as its accelerated interface has carried a megabyte. A shell waits for
+/// that in the guest, because the trial goes on while programs start.
+fn change_during_traffic(bench: &Bench, lab: &str, commands: &str) {
+    // Eight counters of received traffic are before the bytes sent.
+    let script = format!(
+        "carried() {{ while read -r name a b c d e f g h sent rest; do\n\
+         [ \"$name\" != vf0: ] || [ \"$sent\" -lt 1000000 ] || return 0; done </proc/net/dev; return 1; }}\n\
+         until carried; do sleep 0.01; done\n{commands}"
+    );
+    // There is no such lab at first.
+    let is_changed =
+        || bench.run(["lab", "exec", "--lab", lab, "a", "--", "sh", "-c", &script]).code == Some(0);
+    assert!(until(is_changed), "no traffic was seen on the accelerated path");
 }
 
 /// Polls the lab's counters until the accelerated interface of guest a has carried a megabyte.

@@ -6,6 +6,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use netduel_control::protocol::PROTOCOL;
 use netduel_sys::local_bind::LocalBind;
 use netduel_sys::tcp;
 use netduel_test_support::skip;
@@ -322,11 +323,7 @@ fn silent_client_loses_its_place() {
     let mut server = Server::start(&["--ephemeral", "--idle-timeout", "5"]);
     let day = "86400 s";
     let limits = json!({ "total": day, "idle": day });
-    let other = json!({ "type": "hello", "protocol": 99, "program": "asks for the version" });
-    let answer: Value = serde_json::from_str(&conversation(&server, &[other]).stdout).unwrap();
-    assert_eq!(server.event()["event"], "refused");
-    let protocol = &answer["protocol"];
-    let hello = json!({ "type": "hello", "protocol": protocol, "program": "patient", "limits": limits });
+    let hello = json!({ "type": "hello", "protocol": PROTOCOL, "program": "patient", "limits": limits });
     let session = conversation(&server, &[hello]).expect_code(4);
     assert!(session.stderr.contains("--idle-timeout"), "{}", session.stderr);
     let why = server.event()["reason"].as_str().unwrap().to_owned();

@@ -62,8 +62,8 @@ impl<'b> Tmux<'b> {
         self.call(&["send-keys", key]);
     }
 
-    /// Writes all that programs send to the terminal from now on into a file: a screen may be gone before a test that waits for a core looks
-    /// at it.
+    /// Writes all that programs send to the terminal from now on into a file: a screen may be gone before a
+    /// test that waits for a core looks at it.
     pub fn record(&self) -> PathBuf {
         let path = self.bench.path().join(format!("{}.output", self.socket));
         self.call(&["pipe-pane", &format!("exec cat > {}", path.display())]);
