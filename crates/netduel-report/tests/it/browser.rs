@@ -1,4 +1,5 @@
 //! The page in a real browser: every chart is drawn, no script fails, no hostile text runs.
+use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -38,38 +39,54 @@ fn rendered_page(text: &str) -> Option<String> {
     Some(dump(browser, directory.path(), &page))
 }
 
-/// Width of the window, of the page, and of the narrowest bar of a path in a frame of this width, pixels.
-fn widths(browser: &str, run: &Run, frame: u32) -> [u32; 3] {
+/// Width of the window, of the page, and of the narrowest bar of a path in frames of these widths, pixels.
+fn widths<const N: usize>(browser: &str, run: &Run, frames: [u32; N]) -> [[u32; 3]; N] {
     let page = html::page(&document(run));
     let expression = "`${root.clientWidth} ${root.scrollWidth} \
                       ${Math.min(...[...root.querySelectorAll('.stack')].map((bar) => Math.round(bar.clientWidth)))}`";
-    let widths = in_a_frame(browser, &page, frame, expression);
-    let widths: Vec<u32> = widths.split(' ').map(|width| width.parse().unwrap()).collect();
-    widths.try_into().unwrap()
+    let values = in_frames(browser, &frames.map(|frame| (page.as_str(), frame)), expression);
+    let all = values.iter().map(|widths| -> [u32; 3] {
+        let widths: Vec<u32> = widths.split(' ').map(|width| width.parse().unwrap()).collect();
+        widths.try_into().unwrap()
+    });
+    all.collect::<Vec<[u32; 3]>>().try_into().unwrap()
 }
 
 /// The value of a script's expression about the root element of a page in a frame of this width.
 pub fn in_a_frame(browser: &str, page: &str, frame: u32, expression: &str) -> String {
+    in_frames(browser, &[(page, frame)], expression).remove(0)
+}
+
+/// The same for several pages, each in a frame of its width: starting a browser takes longer than laying out a
+/// page. The frames lie on each other, because a browser may not draw what is outside of its window.
+pub fn in_frames(browser: &str, pages: &[(&str, u32)], expression: &str) -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join("report.html"), page).unwrap();
+    let (mut attributes, mut frames) = (String::new(), String::new());
+    for (index, (page, width)) in pages.iter().enumerate() {
+        std::fs::write(directory.path().join(format!("report{index}.html")), page).unwrap();
+        write!(attributes, " data-value{index}=\"\"").unwrap();
+        let place = format!("position:absolute;left:0;top:0;width:{width}px;height:2000px;border:0");
+        write!(frames, "<iframe style=\"{place}\"></iframe>").unwrap();
+    }
     let outer = directory.path().join("outer.html");
     let script = format!(
-        "frame.onload = () => {{ const root = frame.contentDocument.documentElement; \
-         document.documentElement.dataset.value = {expression}; }}"
+        "document.querySelectorAll('iframe').forEach((frame, index) => {{ \
+         frame.onload = () => {{ const root = frame.contentDocument.documentElement; \
+         document.documentElement.setAttribute('data-value' + index, {expression}); }}; \
+         frame.src = 'report' + index + '.html'; }})"
     );
-    let outer_page = format!(
-        "<html data-value=\"\"><head></head><body><iframe id=\"frame\" style=\"width:{frame}px;height:2000px;border:0\"></iframe>\
-         <script>{script}; frame.src = 'report.html'</script></body></html>"
-    );
+    let outer_page =
+        format!("<html{attributes}><head></head><body>{frames}<script>{script}</script></body></html>");
     std::fs::write(&outer, outer_page).unwrap();
-    root_attribute(&dump(browser, directory.path(), &outer), "data-value")
+    let dom = dump(browser, directory.path(), &outer);
+    (0..pages.len()).map(|index| root_attribute(&dom, &format!("data-value{index}"))).collect()
 }
 
 fn dump(browser: &str, directory: &Path, page: &Path) -> String {
     // `timeout` ends a hanging browser, so that the test fails instead of blocking.
     let output = Command::new("timeout")
         .args([
-            "120",
+            "600",
             browser,
             "--headless",
             "--no-sandbox",
@@ -109,8 +126,8 @@ fn page_and_its_bars_fit_every_width_of_a_window() {
     let mut run = build(&Recipe { workloads: vec!["bulk", "rr", "udp", "crr", "load"], ..Recipe::default() });
     run.header.hosts = hosts::of_a_run();
     for run in [&run, &packets::swept()] {
-        for frame in [390, 768, 1280] {
-            let [window, page, bar] = widths(browser, run, frame);
+        let frames = [390, 768, 1280];
+        for (frame, [window, page, bar]) in frames.into_iter().zip(widths(browser, run, frames)) {
             assert!(page <= window, "a frame of {frame}: the page has {page} of {window}");
             // The bars of shares need most of a narrow page, and a part of a wide one.
             let least = if frame < 640 { window * 3 / 4 } else { window / 2 };
@@ -309,6 +326,6 @@ fn drawing_of_a_bed_fits_a_phone() {
     let Some(browser) = chromium() else {
         return netduel_test_support::skip("no chromium to render the page");
     };
-    let [window, page, _] = widths(browser, &bed::run(), 390);
+    let [[window, page, _]] = widths(browser, &bed::run(), [390]);
     assert!(page <= window, "the page is {page} wide in a window of {window}");
 }

@@ -9,7 +9,7 @@ use netduel_report::history::{History, PastRun, Selection};
 use netduel_report::html::Paper;
 use netduel_report::{analyse_run, document, html};
 
-use crate::browser::{chromium, in_a_frame};
+use crate::browser::{chromium, in_frames};
 use crate::builder::{Recipe, build};
 use crate::{
     bed, bed_drawings, compare_document, failover, history, hosts, inspected_page, old_runs, packets,
@@ -209,11 +209,15 @@ fn past() -> Document {
 const TEXTS_OF_RUN: u32 = 200;
 const TEXTS_OF_OTHERS: u32 = 60;
 
-/// Checks a page in a frame of this width.
-fn assert_without_faults(name: &str, browser: &str, page: &str, frame: u32, least: u32) {
-    let found = in_a_frame(browser, page, frame, FAULTS).replace(" ## ", "\n");
-    let checked = found.strip_prefix("0 faults in ").and_then(|rest| rest.split(' ').next()?.parse().ok());
-    assert!(checked > Some(least), "{name}, {frame} px: {found}");
+/// Checks forms of a page, each with its name and in a frame of its width.
+fn assert_without_faults(name: &str, browser: &str, forms: &[(&str, &str, u32)], least: u32) {
+    let pages: Vec<(&str, u32)> = forms.iter().map(|(_, page, frame)| (*page, *frame)).collect();
+    for ((form, _, frame), found) in forms.iter().zip(in_frames(browser, &pages, FAULTS)) {
+        let found = found.replace(" ## ", "\n");
+        let checked = found.strip_prefix("0 faults in ");
+        let checked = checked.and_then(|rest| rest.split(' ').next()?.parse().ok());
+        assert!(checked > Some(least), "{name}, {form}, {frame} px: {found}");
+    }
 }
 
 fn assert_faultless(name: &str, document: &Document, least: u32) {
@@ -224,11 +228,9 @@ fn assert_faultless(name: &str, document: &Document, least: u32) {
     // Both rules of the style apply in every browser, so the theme is chosen in the text.
     let dark = page.replace("@media (prefers-color-scheme: dark)", "@media all");
     assert!(dark.len() < page.len(), "the page has a dark theme");
-    for (theme, page) in [("light", &page), ("dark", &dark)] {
-        for frame in if theme == "light" { vec![390, 768, 1280] } else { vec![1280] } {
-            assert_without_faults(&format!("{name}, {theme}"), browser, page, frame, least);
-        }
-    }
+    let (light, dark) = (page.as_str(), dark.as_str());
+    let forms = [("light", light, 390), ("light", light, 768), ("light", light, 1280), ("dark", dark, 1280)];
+    assert_without_faults(name, browser, &forms, least);
 }
 
 /// The same of the page that a browser prints, with the rules of paper, in a window a little wider than the paper between its margins.
@@ -236,10 +238,10 @@ fn assert_faultless_on_paper(name: &str, document: &Document, least: u32) {
     let Some(browser) = chromium() else {
         return netduel_test_support::skip("no chromium to render the page");
     };
-    for (paper, frame) in [(Paper::A4, 740), (Paper::Letter, 760)] {
-        let page = html::printed(document, paper).replace("@media print", "@media all");
-        assert_without_faults(&format!("{name}, {paper}"), browser, &page, frame, least);
-    }
+    let printed = |paper| html::printed(document, paper).replace("@media print", "@media all");
+    let [a4, letter] = [Paper::A4, Paper::Letter].map(printed);
+    let forms = [("A4", a4.as_str(), 740), ("letter", letter.as_str(), 760)];
+    assert_without_faults(name, browser, &forms, least);
 }
 
 #[test]
