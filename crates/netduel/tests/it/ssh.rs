@@ -72,7 +72,14 @@ impl Scene {
         let scene = Self { sshd, bench };
         // ssh finds the configuration of a user by the password database, not by HOME.
         scene.program("client-bin/ssh", &format!("exec /usr/bin/ssh -F {} \"$@\"", scene.at("ssh_config")));
+        // Without optimization the program is large, and takes seconds to compress.
+        scene.program("bin/gzip", "exit 1");
         scene
+    }
+
+    /// Lets the hosts use the gzip of this machine, for a test of what is sent to them.
+    fn use_gzip(&self) {
+        fs::remove_file(self.at("bin/gzip")).unwrap();
     }
 
     fn at(&self, name: &str) -> String {
@@ -214,6 +221,7 @@ impl Drop for Sshd {
 #[test]
 fn run_over_ssh_copies_the_program_once_and_keeps_two_builds() {
     with_sshd("ssh::run_over_ssh_copies_the_program_once_and_keeps_two_builds", |scene| {
+        scene.use_gzip();
         let folder = "home/.cache/netduel";
         for build in ["0.0.1-aaaaaaaaaaaaaaaa", "0.0.2-bbbbbbbbbbbbbbbb", "0.0.3-cccccccccccccccc", "notes"] {
             fs::create_dir_all(scene.at(&format!("{folder}/{build}"))).unwrap();
@@ -280,6 +288,8 @@ fn error_of_a_refused_connection_contains_the_message_of_ssh() {
 #[test]
 fn two_hosts_are_prepared_at_the_same_time() {
     with_sshd("ssh::two_hosts_are_prepared_at_the_same_time", |scene| {
+        // One of them compresses the program for both.
+        scene.use_gzip();
         // The first step on a host waits for the other host.
         let met = scene.at("met");
         fs::create_dir(&met).unwrap();

@@ -67,7 +67,8 @@ pub fn program(bench: &Bench, name: &str, script: &str) {
 }
 
 impl Vms {
-    /// Starts them. The folder gets `bin/ssh`, which reaches them, and `vm-bin`, the first folder of their search path, with `sudo`.
+    /// Starts them. The folder gets `bin/ssh`, which reaches them, and `vm-bin`, the first folder of their search path, with
+    /// `sudo` and a `gzip` that does not work.
     pub fn start(bench: &Bench) -> Self {
         let at = |name: &str| bench.path().join(name).display().to_string();
         for folder in ["bin", "vm-bin"] {
@@ -83,6 +84,8 @@ impl Vms {
         // ssh finds the configuration of a user by the password database, not by HOME.
         program(bench, "bin/ssh", &format!("exec /usr/bin/ssh -F {} \"$@\"", at("ssh_config")));
         program(bench, "vm-bin/sudo", "[ \"$1\" = -n ] || exit 1\nshift\nexec \"$@\"");
+        // Without optimization the program is large, and takes seconds to compress.
+        program(bench, "vm-bin/gzip", "exit 1");
         let mut vms = Self { sshds: Vec::new() };
         for number in [1, 2] {
             vms.sshds.push(sshd(bench, number));

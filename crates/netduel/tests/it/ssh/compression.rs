@@ -43,6 +43,8 @@ fn host_with_gzip_gets_fewer_bytes() {
 
 /// Starts an sshd whose sessions have the programs of this machine without gzip, and makes it that of vm1.
 fn host_without_gzip(scene: &Scene) -> Sshd {
+    // The search path has this folder, too.
+    scene.use_gzip();
     let programs = scene.at("programs");
     fs::create_dir(&programs).unwrap();
     for folder in ["/usr/bin", "/usr/sbin", "/bin", "/sbin"] {

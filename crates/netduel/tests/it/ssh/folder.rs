@@ -17,6 +17,7 @@ fn with_mounted(scene: &Scene, name: &str, option: &str, body: impl FnOnce(&str)
 #[test]
 fn folder_that_cannot_have_the_program_is_named() {
     with_sshd("ssh::folder::folder_that_cannot_have_the_program_is_named", |scene| {
+        scene.use_gzip();
         let expected: [(&str, &str, &[&str]); 3] = [
             ("ro", "the folder cannot be made", &["Read-only file system"]),
             ("size=64k", "the file cannot be written", &["No space left on device"]),
