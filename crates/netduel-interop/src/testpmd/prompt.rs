@@ -203,7 +203,7 @@ impl Drop for Prompt {
 mod tests {
     use super::*;
 
-    const SOON: Duration = Duration::from_secs(20);
+    const SOON: Duration = Duration::from_secs(90);
 
     fn shell(script: &str) -> Prompt {
         Prompt::start(Command::new("sh").args(["-c", script]), "> ").unwrap()

@@ -26,7 +26,7 @@ const REJECTED_LIMIT: Nanos = Nanos(10_000_000_000);
 /// yet.
 const SLOT_PATIENCE: Duration = Duration::from_secs(1);
 /// Time that an ending server waits for its clients to read the reason.
-const CLOSE_LIMIT: Duration = Duration::from_secs(2);
+const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
 /// The clients of a server.
 pub struct Admission {
