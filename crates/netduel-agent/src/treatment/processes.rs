@@ -22,8 +22,8 @@ pub(super) const DEADLINE: Duration = Duration::from_nanos(COMMAND_TIMEOUT_NS);
 const STDERR_LEN: u64 = 4096;
 /// Names the treatment in the environment of its processes, so that they are found when the agent dies while they run.
 const MARK: &str = "NETDUEL_TREATMENT";
-/// An exec shows no environment for some microseconds, or for as long as its thread waits for a core; a process that shows
-/// none for longer has none.
+/// An exec shows no environment for some microseconds, or for as long as its thread waits for a core; a
+/// process that shows none for longer has none.
 const EXEC_DEADLINE: Duration = Duration::from_secs(2);
 /// A process that makes others as fast as they are ended is not pursued for ever.
 const ROUNDS: usize = 50;

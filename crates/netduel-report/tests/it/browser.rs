@@ -57,8 +57,8 @@ pub fn in_a_frame(browser: &str, page: &str, frame: u32, expression: &str) -> St
     in_frames(browser, &[(page, frame)], expression).remove(0)
 }
 
-/// The same for several pages, each in a frame of its width: starting a browser takes longer than laying out a
-/// page. The frames lie on each other, because a browser may not draw what is outside of its window.
+/// The same for several pages, each in a frame of its width: starting a browser takes longer than laying out
+/// a page. The frames lie on each other, because a browser may not draw what is outside of its window.
 pub fn in_frames(browser: &str, pages: &[(&str, u32)], expression: &str) -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();
     let (mut attributes, mut frames) = (String::new(), String::new());

@@ -67,8 +67,8 @@ pub fn program(bench: &Bench, name: &str, script: &str) {
 }
 
 impl Vms {
-    /// Starts them. The folder gets `bin/ssh`, which reaches them, and `vm-bin`, the first folder of their search path, with
-    /// `sudo` and a `gzip` that does not work.
+    /// Starts them. The folder gets `bin/ssh`, which reaches them, and `vm-bin`, the first folder of their
+    /// search path, with `sudo` and a `gzip` that does not work.
     pub fn start(bench: &Bench) -> Self {
         let at = |name: &str| bench.path().join(name).display().to_string();
         for folder in ["bin", "vm-bin"] {
