@@ -1,7 +1,4 @@
 //! The live view in a real terminal: its screens, its keys, and the terminal afterwards.
-use std::fs;
-use std::path::{Path, PathBuf};
-
 use rustix::process::Signal;
 
 use crate::serve::Server;
@@ -53,7 +50,6 @@ fn run_is_shown_on_terminals_of_three_sizes_and_its_verdicts_stay() {
     for size in [(80, 24), (120, 40), (200, 60)] {
         let bench = Bench::new();
         let Some(tmux) = started(&bench, size, 6, "--live") else { return };
-        let output = tmux.record();
         let parts = [
             "Arms",
             "synthetic",
@@ -77,7 +73,7 @@ fn run_is_shown_on_terminals_of_three_sizes_and_its_verdicts_stay() {
             "{last}"
         );
         assert!(VERDICTS.iter().any(|words| last.contains(words)), "{size:?} has no verdict:\n{last}");
-        assert_had_view(&output, "Comparisons with synthetic");
+        assert_had_view(&tmux, "Comparisons with synthetic");
         assert_restored(&tmux);
         bench.run(["report", "last"]).expect_code(0);
         drop(tmux);
@@ -205,39 +201,33 @@ fn killed_agents_leave_the_view_as_it_is() {
     assert_restored(&tmux);
 }
 
-/// What programs have sent to a terminal that is recorded.
-fn recorded(output: &Path) -> String {
-    String::from_utf8_lossy(&fs::read(output).unwrap_or_default()).into_owned()
-}
-
 /// Waits until the record of a terminal has the view in its alternate screen, with this text, and its end.
 #[track_caller]
-fn assert_had_view(output: &Path, text: &str) {
+fn assert_had_view(tmux: &Tmux<'_>, text: &str) {
     let has_view = || {
-        let all = recorded(output);
+        let all = tmux.recorded();
         let view = all.split_once(ALTERNATE.0).and_then(|(_, rest)| rest.split_once(ALTERNATE.1));
         view.is_some_and(|(view, _)| view.contains("q stop") && view.contains(text))
     };
-    assert!(until(has_view), "no view with {text:?}: {:?}", recorded(output));
+    assert!(until(has_view), "no view with {text:?}: {:?}", tmux.recorded());
 }
 
-/// Starts a quick test of some seconds. Returns its terminal, and the file with all that is sent to it.
-fn quick_test<'s>(server: &'s Server, size: (u16, u16), options: &str) -> Option<(Tmux<'s>, PathBuf)> {
+/// Starts a quick test of some seconds.
+fn quick_test<'s>(server: &'s Server, size: (u16, u16), options: &str) -> Option<Tmux<'s>> {
     let tmux = Tmux::start(&server.bench, size, SHELL)?;
-    let output = tmux.record();
     tmux.send(&format!("netduel tcp {} -t 2 -b 20M {options}; echo ended with $?", server.string));
     tmux.press("Enter");
-    Some((tmux, output))
+    Some(tmux)
 }
 
 #[test]
 fn quick_test_is_shown_and_its_lines_are_printed_at_the_end() {
     let server = Server::start(&[]);
     for (size, options) in [((80, 24), "--live"), ((100, 30), "")] {
-        let Some((tmux, output)) = quick_test(&server, size, options) else { return };
+        let Some(tmux) = quick_test(&server, size, options) else { return };
         let screen = tmux.wait_for("the end", |screen| screen.contains("ended with 0"));
         assert!(!tmux.is_alternate() && screen.contains("bottleneck"), "{screen}");
-        assert_had_view(&output, "bit/s");
+        assert_had_view(&tmux, "bit/s");
     }
     server.end();
 }
@@ -249,10 +239,10 @@ fn quick_test_for_a_reader_of_lines_has_no_view() {
     for (size, options) in
         [((99, 30), ""), ((120, 40), "--no-live"), ((121, 40), "| cat"), ((122, 40), "--quiet")]
     {
-        let Some((tmux, output)) = quick_test(&server, size, options) else { return };
+        let Some(tmux) = quick_test(&server, size, options) else { return };
         let screen = assert_has_lines(&tmux);
         assert!(screen.contains("bottleneck"), "{size:?} {options}: {screen}");
-        assert!(!recorded(&output).contains(ALTERNATE.0), "{size:?} {options} had a view");
+        assert!(!tmux.recorded().contains(ALTERNATE.0), "{size:?} {options} had a view");
     }
     server.end();
 }

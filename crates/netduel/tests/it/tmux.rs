@@ -1,4 +1,5 @@
 //! A real terminal for tests: a server of tmux with one window, its keys and its screen.
+use std::fs;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -36,6 +37,7 @@ impl<'b> Tmux<'b> {
             .env("TERM", "screen");
         let started = command.output().unwrap();
         assert!(started.status.success(), "{started:?}");
+        tmux.call(&["pipe-pane", &format!("exec cat > {}", tmux.record().display())]);
         Some(tmux)
     }
 
@@ -62,12 +64,15 @@ impl<'b> Tmux<'b> {
         self.call(&["send-keys", key]);
     }
 
-    /// Writes all that programs send to the terminal from now on into a file: a screen may be gone before a
-    /// test that waits for a core looks at it.
-    pub fn record(&self) -> PathBuf {
-        let path = self.bench.path().join(format!("{}.output", self.socket));
-        self.call(&["pipe-pane", &format!("exec cat > {}", path.display())]);
-        path
+    /// The file with all that programs send to the terminal.
+    fn record(&self) -> PathBuf {
+        self.bench.path().join(format!(".{}", self.socket))
+    }
+
+    /// All that programs have sent to the terminal, as far as it is recorded: a screen may be gone before a test
+    /// that waits for a core looks at it.
+    pub fn recorded(&self) -> String {
+        String::from_utf8_lossy(&fs::read(self.record()).unwrap_or_default()).into_owned()
     }
 
     /// The screen as it is.
