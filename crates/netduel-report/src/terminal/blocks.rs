@@ -120,7 +120,8 @@ fn row_without_room(page: &mut Page, lines: &[String]) {
     }
 }
 
-/// Comparisons: a line for each with metric, values and verdict, under column titles.
+/// Comparisons: a line for each with metric, values and verdict, under column titles. A line for each cell if
+/// the columns do not fit.
 fn verdicts(page: &mut Page, verdicts: &Verdicts, detail: Detail) {
     match detail {
         Detail::Full => page.paragraph("", &plain(&verdicts.legend)),
@@ -140,8 +141,12 @@ fn verdicts(page: &mut Page, verdicts: &Verdicts, detail: Detail) {
                 cells.map(|cell| columns(cell)).max().unwrap_or(0)
             })
             .collect();
-        for line in &lines {
-            verdict_line(page, line, &widths);
+        let Some((titles, rows)) = lines.split_first() else { continue };
+        let needed: usize = titles.cells.iter().zip(&widths).map(|(_, width)| width + 2).sum();
+        if needed > page.width() {
+            rows.iter().for_each(|line| line_without_room(page, &titles.cells, line));
+        } else {
+            lines.iter().for_each(|line| verdict_line(page, line, &widths));
         }
     }
 }
@@ -216,6 +221,21 @@ fn verdict_line(page: &mut Page, line: &Line, widths: &[usize]) {
         page.line(&text);
         page.wrapped("      ", "        ", &verdict);
     }
+}
+
+/// A line of comparisons that have no room for their columns: each cell in a line of its own, with its title.
+fn line_without_room(page: &mut Page, titles: &[String], line: &Line) {
+    for (index, (title, cell)) in titles.iter().zip(&line.cells).enumerate() {
+        match index {
+            _ if cell.is_empty() => {}
+            0 => page.wrapped("  ", "    ", cell),
+            _ => page.wrapped("    ", "      ", &format!("{title}: {cell}")),
+        }
+    }
+    let Some((tone, verdict)) = &line.verdict else { return };
+    let mark = if line.mark.is_empty() { String::new() } else { format!(" {}", line.mark) };
+    let verdict = format!("{}{mark}", page.toned(*tone, verdict));
+    page.wrapped("      ", "        ", &verdict);
 }
 
 fn facts(page: &mut Page, group: &FactGroup) {
