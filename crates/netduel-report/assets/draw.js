@@ -358,7 +358,7 @@
   // A row for each part and arm: a dot at the median, a line to the 99th percentile.
   function parts(data, plot, width) {
     const { unit } = plot;
-    const rows = plot.rows.map(([part, arm, p50, p99, count, end]) => ({ part, arm, p50, p99, count, end, name: data.arms[arm] }));
+    const rows = plot.rows.map((row) => ({ ...row, name: data.arms[row.arm] }));
     if (!rows.length) return null;
     const low = Math.max(Math.min(...rows.map((row) => row.p50)) / 1.25, 1e-3), high = Math.max(...rows.map((row) => row.p99)) * 1.25;
     const ticks = logTicks(low, high, width / 60);
@@ -447,6 +447,35 @@
     });
   }
 
+  // The share of packets lost by rate, a line for each arm. No loss, which has no place on a logarithmic axis, stands at its foot.
+  function loss(data, { arms, unit }, width) {
+    const points = arms.flatMap((arm, a) => arm.map(([rate, lost]) => ({ arm: a, rate, lost })));
+    if (!points.length) return null;
+    const room = labelRoom(data.arms, width), pixels = width - 52 - room;
+    const least = d3.min(points.filter((p) => p.lost > 0), (p) => p.lost) || 0.1, foot = least / 5;
+    const most = Math.max(d3.max(points, (p) => p.lost), least * 10);
+    const rates = [d3.min(points, (p) => p.rate) / 1.05, d3.max(points, (p) => p.rate) * 1.05];
+    const ticks = apart(logTicks(...rates, pixels / 48), ...rates, pixels, named);
+    const shares = [foot, ...logTicks(least, most, 6)];
+    const placed = (lost) => Math.max(lost, foot), own = (a) => points.filter((p) => p.arm === a);
+    const place = { x: "rate", y: (p) => placed(p.lost) };
+    const ends = arms.map((arm, a) => ({ arm: a, line: a, last: arm[arm.length - 1] })).filter((end) => end.last)
+      .map((end) => ({ ...end, x: end.last[0], y: placed(end.last[1]) }));
+    return Plot.plot({
+      width, height: 240, marginLeft: 52, marginRight: room, marginTop: 26, marginBottom: 42, style: STYLE,
+      x: { type: "log", domain: rates },
+      y: { type: "log", domain: [foot, most * 1.25] },
+      marks: [
+        Plot.gridY(shares, grid), Plot.gridX(ticks, grid), logX(ticks, `${unit} sent, logarithmic`),
+        Plot.axisY(shares, { label: "% lost, logarithmic", labelArrow: "none", tickSize: 0, text: (share) => (share === foot ? "0" : named(share)) }),
+        ...arms.map((_, a) => Plot.line(own(a), { ...place, stroke: colour(a), strokeWidth: 1.25, strokeDasharray: DASHES[a % 6] })),
+        ...arms.map((_, a) => Plot.dot(own(a), { ...place, symbol: SYMBOLS[a % 6], r: 4, stroke: colour(a), strokeWidth: 1.75, fill: fill(a) })),
+        Plot.tip(points, Plot.pointer({ ...place, title: (p) => `${data.arms[p.arm]}\n${p.rate} ${unit} sent\n${p.lost} % lost` })),
+        endLabels(ends, data.arms, room),
+      ],
+    });
+  }
+
   // The value of each run in their order, the level between changes, and the changes.
   function history(data, metric, width) {
     const points = metric.points.map(([run, value, low, high, name]) => ({ run, value, low, high, name }));
@@ -473,7 +502,7 @@
     });
   }
 
-  const KINDS = { ends, sweep, history, blocks, series, tail, density, rates, cumulative, cores, parts, load };
+  const KINDS = { ends, sweep, loss, history, blocks, series, tail, density, rates, cumulative, cores, parts, load };
   const data = () => JSON.parse(document.getElementById("chart-data").textContent);
 
   function draw(all, box) {

@@ -1,4 +1,5 @@
 //! The document of a comparison of runs: the runs, what differs between them, the verdicts, and what is not compared.
+use netduel_model::ids::ArmName;
 use netduel_model::publication::Publication;
 use netduel_model::units::plural;
 use netduel_model::word::word;
@@ -8,9 +9,9 @@ use super::block::{Block, Document, FactGroup, Scope, Section, Style, Text, list
 use super::chart::{Chart, Figure};
 use super::table::{Cell, Column, Table};
 use super::verdicts::{Effect, Sides, VerdictCell, VerdictGroup, VerdictRow, Verdicts};
-use super::{failover, front, levels, metric_plots, reader, workload};
-use crate::analysis::MetricAnalysis;
+use super::{failover, front, latency_plots, levels, metric_plots, reader, search, sweep, workload};
 use crate::analysis::compare::{Difference, RunComparison, RunVerdict, Subject};
+use crate::analysis::{MetricAnalysis, Sweep, sweeps_of_subjects};
 use crate::words::compare as texts;
 use crate::words::{self, Tone};
 
@@ -40,6 +41,7 @@ pub fn of_runs_by(comparison: &RunComparison<'_>, author: &Publication) -> Docum
     }
     sections.push(section("warnings", "Warnings", Scope::Detail, warnings(comparison)));
     sections.extend(reader::own_commentary(author));
+    sections.extend(sweeps(comparison));
     sections.extend(
         comparison.subjects.iter().enumerate().filter_map(|(place, one)| figures(comparison, place, one)),
     );
@@ -120,7 +122,7 @@ fn outcome(comparison: &RunComparison<'_>, run: usize) -> Option<String> {
 fn runs(comparison: &RunComparison<'_>) -> Table {
     let mut table = Table::new(vec![
         Column::key("run"),
-        Column::text("name"),
+        Column::text("name").with_runs(),
         Column::text("title"),
         Column::text("started"),
         Column::number("blocks"),
@@ -289,6 +291,18 @@ fn warnings(comparison: &RunComparison<'_>) -> Vec<Block> {
     if blocks.is_empty() { vec![Block::Paragraph("None.".into())] } else { blocks }
 }
 
+/// The sweeps of the first run with all runs that have them in one picture; absent without one.
+fn sweeps(comparison: &RunComparison<'_>) -> Option<Section> {
+    let plan = &comparison.runs.first()?.header.plan;
+    let labels = labels(comparison);
+    let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+    let figure = |(arm, one): &(Option<ArmName>, Sweep)| {
+        Block::Figure(Box::new(sweep::of_runs(one, arm.as_ref(), &labels)))
+    };
+    let blocks: Vec<Block> = sweeps_of_subjects(plan, &comparison.subjects).iter().map(figure).collect();
+    (!blocks.is_empty()).then(|| section("packets", "Packets per second", Scope::Reference, blocks))
+}
+
 /// The pictures of a subject: bars by run, and plots with all runs that have it. Absent when only one run has it.
 fn figures(comparison: &RunComparison<'_>, place: usize, subject: &Subject) -> Option<Section> {
     if subject.runs.len() < 2 {
@@ -300,6 +314,8 @@ fn figures(comparison: &RunComparison<'_>, place: usize, subject: &Subject) -> O
     let by_block = subject.workload.judged.iter().filter_map(by_block);
     let plots = by_block
         .chain(workload::over_trials(&subject.workload, Sides::Runs))
+        .chain(latency_plots::parts(&subject.workload))
+        .chain(search::loss_of_runs(&subject.workload))
         .chain(failover::throughput_of_runs(&subject.workload))
         .map(|figure| with_runs_for_arms(figure, &subject.runs, comparison.runs.len()));
     let figures = levels::of_subject(&labels, subject).into_iter().chain(plots);

@@ -195,7 +195,14 @@ pub(super) fn parts(workload: &WorkloadAnalysis) -> Option<Figure> {
         let position = workload.arms.iter().position(|other| other.arm == arm.arm);
         // Too few samples for a 99th percentile: the line ends at the maximum.
         let end = plotted(99.0).map_or((plotted(100.0), "max"), |end| (Some(end), "p99"));
-        rows.push(json!([title, position, plotted(50.0), end.0, histogram.count(), end.1]));
+        rows.push(json!({
+            "part": title,
+            "arm": position,
+            "p50": plotted(50.0),
+            "p99": end.0,
+            "count": histogram.count(),
+            "end": end.1,
+        }));
     }
     table.notes = words::load_effects(workload);
     if !workload.has_connect_time() {

@@ -1,4 +1,5 @@
 //! A sweep as bars: packet workloads that differ in one parameter.
+use netduel_model::ids::ArmName;
 use serde_json::{Value, json};
 
 use super::chart::{Chart, Figure, Plot};
@@ -6,19 +7,41 @@ use super::levels::{is_far, logarithmic_axis};
 use super::metric_plots::in_words;
 use super::scale::{Scaled, number, scaled_packets};
 use super::table::{Cell, Column, Table};
+use super::verdicts::Sides;
 use crate::analysis::{Analysis, Sweep, SweepPoint, SweptBy, common_size};
 
 /// A bar for each point of a sweep, with the table of its numbers.
 pub(super) fn figure(sweep: &Sweep, analysis: &Analysis) -> Figure {
+    let arms: Vec<&str> = analysis.plan.arms.iter().map(|arm| arm.name.as_str()).collect();
+    drawn(sweep, title(sweep), &arms, published(sweep, analysis), Sides::Arms)
+}
+
+/// The same of several runs, whose labels are `runs`, in the place of arms; `arm` has the swept workloads.
+pub(super) fn of_runs(sweep: &Sweep, arm: Option<&ArmName>, runs: &[&str]) -> Figure {
+    let of_arm = arm.map(|arm| format!(", {arm}")).unwrap_or_default();
+    drawn(sweep, format!("{}{of_arm}", title(sweep)), runs, None, Sides::Runs)
+}
+
+fn title(sweep: &Sweep) -> String {
     let rate = match sweep.search {
         Some(metric) => format!("Highest {}", metric.title()),
         None => "Packets received".to_owned(),
     };
-    let (title, what) = match sweep.by {
-        SweptBy::Frames => (format!("{rate} by frame size: {}", sweep.name), "size"),
-        SweptBy::Queues => (format!("{rate} by queues: {}", sweep.name), "queues"),
+    let by = match sweep.by {
+        SweptBy::Frames => "frame size",
+        SweptBy::Queues => "queues",
     };
-    let published = published(sweep, analysis);
+    format!("{rate} by {by}: {}", sweep.name)
+}
+
+/// `names`: the arms or runs in the order of their colours.
+fn drawn(
+    sweep: &Sweep,
+    title: String,
+    names: &[&str],
+    published: Option<(u32, f64)>,
+    sides: Sides,
+) -> Figure {
     let medians: Vec<f64> =
         sweep.points.iter().filter_map(|point| point.received).map(|rates| rates.median).collect();
     let is_logarithmic = is_far(&medians);
@@ -36,8 +59,8 @@ pub(super) fn figure(sweep: &Sweep, analysis: &Analysis) -> Figure {
     if published.is_some() {
         reading.push_str(" Dashed: published for this machine size.");
     }
-    let table = table(sweep, what, scale);
-    let mut data = data(sweep, analysis, published, scale);
+    let table = table(sweep, sides, scale);
+    let mut data = data(sweep, names, published, scale);
     data["log"] = is_logarithmic.into();
     Figure {
         alternative: format!("{title}: {}", in_words(&table)),
@@ -49,8 +72,12 @@ pub(super) fn figure(sweep: &Sweep, analysis: &Analysis) -> Figure {
     }
 }
 
-fn table(sweep: &Sweep, what: &str, scale: Scaled) -> Table {
-    let mut table = Table::new(vec![Column::key(what), Column::key("arm")]);
+fn table(sweep: &Sweep, sides: Sides, scale: Scaled) -> Table {
+    let what = match sweep.by {
+        SweptBy::Frames => "size",
+        SweptBy::Queues => "queues",
+    };
+    let mut table = Table::new(vec![Column::key(what), Column::key(sides.noun())]);
     let titles = ["sent, median", "received, median", "lowest trial", "highest trial"];
     table.columns.extend(titles.map(|title| Column::of(title, scale.unit)));
     table.columns.push(Column::number("trials"));
@@ -77,8 +104,8 @@ fn published(sweep: &Sweep, analysis: &Analysis) -> Option<(u32, f64)> {
     Some((figure.frame, figure.receiver_pps))
 }
 
-fn data(sweep: &Sweep, analysis: &Analysis, published: Option<(u32, f64)>, scale: Scaled) -> Value {
-    let arm = |point: &SweepPoint| analysis.plan.arms.iter().position(|arm| arm.name == point.arm);
+fn data(sweep: &Sweep, names: &[&str], published: Option<(u32, f64)>, scale: Scaled) -> Value {
+    let arm = |point: &SweepPoint| names.iter().position(|name| *name == point.arm.as_str());
     json!({
         "unit": scale.unit,
         "points": sweep.points.iter().map(|point| json!({

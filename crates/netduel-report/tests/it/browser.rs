@@ -11,7 +11,7 @@ use netduel_report::{analyse_run, document, html};
 use netduel_stats::histogram::Histogram;
 
 use crate::builder::{Recipe, build};
-use crate::{bed, compare_document, hostile, hosts, packets};
+use crate::{bed, compare_document, hostile, hosts, old_runs, packets};
 
 /// A browser that can print the document after its scripts ran.
 pub fn chromium() -> Option<&'static str> {
@@ -241,6 +241,27 @@ fn comparison_of_three_runs_draws_the_charts_that_one_run_lacks() {
     assert_eq!(root_attribute(&dom, "data-drawn"), charts.to_string());
     let drawn = dom.split("id=\"chart-data\"").next().unwrap();
     assert!(!drawn.contains("NaN") && !drawn.contains("undefined") && !drawn.contains('\u{26a0}'));
+}
+
+#[test]
+fn sweeps_searches_and_parts_of_runs_are_drawn_in_common_charts() {
+    for (kind, one) in [
+        ("sweep", packets::swept()),
+        ("loss", old_runs::read("2-real-search")),
+        ("parts", compare_document::run(&["load"], 1)),
+    ] {
+        let mut other = one.clone();
+        other.header.id = "other".parse().unwrap();
+        let page = html::page(&compare_document::page_of(&[one, other], &Publication::default()));
+        let Some(dom) = rendered_page(&page) else { return };
+        assert_eq!(root_attribute(&dom, "data-errors"), "", "{kind}");
+        assert!(dom.contains(&format!("data-chart=\"{kind}\"")), "{kind}");
+        let charts = dom.matches("data-chart=").count();
+        assert_eq!(root_attribute(&dom, "data-drawn"), charts.to_string(), "{kind}");
+        let drawn = dom.split("id=\"chart-data\"").next().unwrap();
+        let is_drawn = |fault: &str| drawn.contains(fault);
+        assert!(!["NaN", "undefined", "\u{26a0}"].into_iter().any(is_drawn), "{kind}");
+    }
 }
 
 #[test]

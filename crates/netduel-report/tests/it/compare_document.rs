@@ -1,9 +1,12 @@
 //! The page of a comparison to publish: summary, bars, charts where a run lacks a workload, and the words of the author.
 use std::net::IpAddr;
 
+use netduel_model::ids::NAME_LEN_MAX;
 use netduel_model::publication::Publication;
 use netduel_model::run::Run;
+use netduel_model::search::SearchState;
 use netduel_model::snapshot::{KernelSettings, Route};
+use netduel_model::workload::{Pps, Traffic};
 use netduel_report::analysis::Analysis;
 use netduel_report::analysis::compare::{Side, compare};
 use netduel_report::document::block::{Block, Document, Section};
@@ -13,11 +16,33 @@ use serde_json::{Value, json};
 
 use crate::builder::{Recipe, build};
 use crate::look::author;
+use crate::{packets, search};
 
 /// A run of these workloads; the seed also makes its name.
 pub fn run(workloads: &[&'static str], seed: u64) -> Run {
     let mut run = build(&Recipe { workloads: workloads.to_vec(), seed, ..Recipe::default() });
     run.header.id = format!("run-{seed}").parse().unwrap();
+    run
+}
+
+/// The run with the longest names of run, arms and workloads, which have no place for a line break.
+pub fn with_long_names(mut run: Run) -> Run {
+    let long = |name: &str| format!("{name}_{}", "x".repeat(NAME_LEN_MAX - name.len() - 1));
+    let Run { header, trials, .. } = &mut run;
+    header.id = long(header.id.as_str().get(..5).unwrap()).parse().unwrap();
+    for name in &mut header.plan.workloads {
+        *name = long(name.as_str()).parse().unwrap();
+    }
+    for arm in &mut header.plan.arms {
+        arm.name = long(arm.name.as_str()).parse().unwrap();
+        for workload in &mut arm.workloads {
+            workload.name = long(workload.name.as_str()).parse().unwrap();
+        }
+    }
+    for slot in trials.iter_mut().map(|trial| &mut trial.slot) {
+        slot.arm = long(slot.arm.as_str()).parse().unwrap();
+        slot.workload = long(slot.workload.as_str()).parse().unwrap();
+    }
     run
 }
 
@@ -151,6 +176,108 @@ fn run_without_a_workload_takes_no_chart_from_the_others() {
         assert_eq!(known, [true, false, true], "{kind}: {data}");
     }
     assert_eq!(plot(own, "blocks").data["medians"][1], json!(null));
+}
+
+#[test]
+fn runs_of_a_sweep_are_points_of_one_picture() {
+    let run = |id: &str, times: u64| {
+        let mut run = packets::swept_far(times);
+        run.header.id = id.parse().unwrap();
+        for (arm, queues) in run.header.plan.arms.iter_mut().zip([1, 4]) {
+            for workload in &mut arm.workloads {
+                let Traffic::Pps(Pps { packets, .. }) = &mut workload.traffic else { panic!("no packets") };
+                packets.queues = Some(queues);
+            }
+        }
+        run
+    };
+    let document = page_of(&[run("before", 1), run("after", 2)], &Publication::default());
+    let own = section(&document, "Packets per second");
+    let titles: Vec<&str> = figures(own).map(|figure| figure.title.as_str()).collect();
+    let expected = [
+        "Packets received by frame size: small, synthetic",
+        "Packets received by frame size: small, accelerated",
+        "Packets received by queues: small-68",
+        "Packets received by queues: small-512",
+    ];
+    assert_eq!(titles, expected);
+    let points = |place: usize| -> Vec<(String, u64, f64)> {
+        let Chart::Plot(plot) = &figures(own).nth(place).unwrap().chart else { panic!("{own:?}") };
+        let points = plot.data["points"].as_array().unwrap().iter();
+        let point = |one: &Value| {
+            let label = one["label"].as_str().unwrap().to_owned();
+            (label, one["arm"].as_u64().unwrap(), one["received"].as_f64().unwrap())
+        };
+        points.map(point).collect()
+    };
+    let sizes = points(1);
+    let places: Vec<(&str, u64)> = sizes.iter().map(|(label, run, _)| (label.as_str(), *run)).collect();
+    assert_eq!(places, [("68 B", 0), ("68 B", 1), ("512 B", 0), ("512 B", 1)]);
+    // The second run received half of the large frames.
+    let ratio = |first: usize| sizes[first].2 / sizes[first + 1].2;
+    assert!((ratio(0) - 1.0).abs() < 0.01 && (ratio(2) - 2.0).abs() < 0.01, "{sizes:?}");
+    let queues = points(2);
+    let places: Vec<(&str, u64)> = queues.iter().map(|(label, run, _)| (label.as_str(), *run)).collect();
+    let [one, four] = ["1 queue (synthetic)", "4 queues (accelerated)"];
+    assert_eq!(places, [(one, 0), (one, 1), (four, 0), (four, 1)]);
+    let page = markdown::page(&document);
+    assert!(page.contains("| size | run | sent, median, ") && !page.contains("| size | arm |"), "{page}");
+}
+
+#[test]
+fn searches_of_runs_are_lines_of_loss_by_rate() {
+    let searched = |seed: u64| {
+        let mut run = search::run([SearchState::Regular; 2]);
+        run.header.id = format!("run-{seed}").parse().unwrap();
+        run
+    };
+    let mut last = searched(3);
+    for trial in &mut last.trials {
+        let step = trial.search.as_mut().unwrap().steps.last_mut().unwrap();
+        step.output.received = step.output.sent / 2;
+    }
+    let document = page_of(&[searched(1), run(&["bulk"], 2), last.clone()], &Publication::default());
+    let own = section(&document, "udp, synthetic");
+    // The search of the fourth block: 3 Mpps at most, and two steps at 1.003 Mpps. The second run has none.
+    let [first, third] = [0.000_349, 50.0].map(|lost| json!([[1.003, 0.0], [1.003, lost], [3.0, 33.33]]));
+    assert_eq!(plot(own, "loss").data["arms"], json!([first, [], third]));
+    let figure = figures(own).find(|figure| figure.title == "Loss by rate").unwrap();
+    let words = "A 3 steps in 7.20 s, between 1.00 Mpps and 1.01 Mpps; C 3 steps in 7.20 s, between ";
+    assert!(figure.alternative.contains(words), "{}", figure.alternative);
+    let table = figure.data.as_ref().unwrap();
+    assert_eq!((table.columns[0].title.as_str(), table.rows.len()), ("run", 6));
+    // A search beside no other is no comparison.
+    last.trials.iter_mut().for_each(|trial| trial.search = None);
+    let document = page_of(&[searched(1), last], &Publication::default());
+    let has_loss = |section: &Section| figures(section).any(|figure| figure.title == "Loss by rate");
+    assert!(!document.sections.iter().any(has_loss));
+}
+
+#[test]
+fn parts_of_round_trips_are_those_of_their_runs() {
+    let runs = [run(&["load"], 1), run(&["bulk"], 2), run(&["load"], 3)];
+    let document = page_of(&runs, &Publication::default());
+    let rows = &plot(section(&document, "load, accelerated"), "parts").data["rows"];
+    let mut places: Vec<u64> =
+        rows.as_array().unwrap().iter().map(|row| row["arm"].as_u64().unwrap()).collect();
+    places.sort_unstable();
+    places.dedup();
+    assert_eq!(places, [0, 2]);
+}
+
+#[test]
+fn longest_names_fit_a_terminal_of_80_columns() {
+    let run = |seed: u64| {
+        let recipe = Recipe { workloads: vec!["bulk", "rr"], blocks: 12, seed, ..Recipe::default() };
+        with_long_names(build(&recipe))
+    };
+    let document = page_of(&[run(1), run(2), run(3)], &Publication::default());
+    let text = terminal::report(&document, 80, false);
+    let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > 80).collect();
+    assert!(wide.is_empty(), "{wide:#?}");
+    // Three values beside each other have no room.
+    assert!(text.contains("\n  throughput\n    baseline A: "), "{text}");
+    assert!(text.contains("\n    run: B\n    value of the run: "), "{text}");
 }
 
 #[test]

@@ -300,6 +300,20 @@ fn page_of_a_comparison_has_no_fault_to_the_eye() {
 }
 
 #[test]
+fn pages_of_compared_sweeps_searches_and_long_names_have_no_fault_to_the_eye() {
+    for (name, run) in [
+        ("sweeps", packets::swept()),
+        ("searches", old_runs::read("2-real-search")),
+        ("long names", compare_document::with_long_names(compare_document::run(&["bulk", "load"], 1))),
+    ] {
+        let mut other = run.clone();
+        other.header.id = "another-run-with-the-same-names".parse().unwrap();
+        let document = compare_document::page_of(&[run, other], &author());
+        assert_faultless(&format!("compared {name}"), &document, TEXTS_OF_OTHERS);
+    }
+}
+
+#[test]
 fn page_of_a_history_has_no_fault_to_the_eye() {
     assert_faultless("history", &past(), TEXTS_OF_OTHERS);
 }

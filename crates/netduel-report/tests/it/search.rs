@@ -57,7 +57,7 @@ fn found(rate: u64, state: SearchState) -> SearchReport {
 }
 
 /// The baseline finds 1 Mpps, the other arm as many times more as the recipe says; both vary slightly from block to block.
-fn run(of_arm: [SearchState; 2]) -> Run {
+pub fn run(of_arm: [SearchState; 2]) -> Run {
     let recipe = Recipe { workloads: vec!["udp"], blocks: 8, loss: [0.0, 0.0], ..Recipe::default() };
     let mut run = build(&recipe);
     for arm in &mut run.header.plan.arms {
