@@ -69,6 +69,11 @@ fn machine(number: u8, id: &str) -> Value {
     })
 }
 
+/// Both VMs as `az` shows them, with these ids.
+pub fn machines(ids: [&str; 2]) -> Value {
+    json!([machine(1, ids[0]), machine(2, ids[1])])
+}
+
 /// A NIC of the bed and the one of a guest that stands for it.
 struct BedNic {
     vm: u8,
@@ -115,8 +120,7 @@ fn nics(flags: [bool; 2]) -> Vec<BedNic> {
 fn claim(coordinator: &Coordinator, flags: [bool; 2], ids: [&str; 2]) {
     let nics = nics(flags);
     let Some(az) = coordinator.real_az() else {
-        let machines = json!([machine(1, ids[0]), machine(2, ids[1])]);
-        coordinator.file("machines.json", &machines.to_string());
+        coordinator.file("machines.json", &machines(ids).to_string());
         let shown: Vec<Value> = nics.iter().map(BedNic::shown).collect();
         coordinator.file("interfaces.json", &json!(shown).to_string());
         return;
@@ -129,10 +133,10 @@ fn claim(coordinator: &Coordinator, flags: [bool; 2], ids: [&str; 2]) {
     az.claim(&claims.to_string());
 }
 
-/// The script and its answers.
-fn write_az(coordinator: &Coordinator) {
+/// The script and its answers, for a bed of this type.
+pub fn write_az(coordinator: &Coordinator, kind: &str) {
     coordinator.file("az", AZ);
-    let tags = json!({ "netduel": "x", "netduel-created": "1795343407", "netduel-type": "two-nic" });
+    let tags = json!({ "netduel": "x", "netduel-created": "1795343407", "netduel-type": kind });
     coordinator.file(
         "group.json",
         &json!({ "name": "netduel-x", "location": "westeurope", "tags": tags }).to_string(),
@@ -147,10 +151,22 @@ fn write_az(coordinator: &Coordinator) {
     coordinator.file("sizes.json", &json!([size]).to_string());
 }
 
+/// Creates the bed `x`, with further keys of its file.
+pub fn create(bed: &Bed, coordinator: &Coordinator, keys: &str) {
+    let key = coordinator.file("key.pub", "ssh-ed25519 AAAAC3Nz me@here\n");
+    let file = coordinator.file(
+        "x.toml",
+        &format!(
+            "name = \"x\"\nregion = \"westeurope\"\nsize = \"Standard_D4s_v3\"\nssh_from = [\"192.0.2.1/32\"]\nssh_key = {key:?}\n{keys}"
+        ),
+    );
+    coordinator.run(bed, &["azure", "up", &file]).expect_code(0);
+}
+
 /// The virtual function is proven, and claims that are wrong are refused. The guests are those of the scene `igb`, and as before afterwards.
 pub fn check_bed(bed: &mut Bed, coordinator: &Coordinator) {
     if coordinator.real_az().is_none() {
-        write_az(coordinator);
+        write_az(coordinator, "two-nic");
     }
     let ids = [1, 2].map(guest_uuid);
     let ids = [ids[0].as_str(), ids[1].as_str()];
@@ -161,12 +177,7 @@ pub fn check_bed(bed: &mut Bed, coordinator: &Coordinator) {
     }
     // The checks before this one restarted the physical function, and its virtual functions lose their links some time after that.
     run(&bed.guests()[0], REACH_PEER);
-    let key = coordinator.file("key.pub", "ssh-ed25519 AAAAC3Nz me@here\n");
-    let file = coordinator.file(
-        "x.toml",
-        &format!("name = \"x\"\nregion = \"westeurope\"\nsize = \"Standard_D4s_v3\"\nssh_from = [\"192.0.2.1/32\"]\nssh_key = {key:?}\n"),
-    );
-    coordinator.run(bed, &["azure", "up", &file]).expect_code(0);
+    create(bed, coordinator, "");
     let plan = coordinator.plan(PLAN);
 
     bed_carries_a_plan(bed, coordinator, &plan);

@@ -54,8 +54,8 @@ impl Case {
         Self::of(name, &what, interface)
     }
 
-    /// Changes that the test makes when the client waits for them.
-    fn awaited(name: &'static str, interface: &str) -> Self {
+    /// Changes that the test makes when the client waits for them. On a bed the interface can be left empty.
+    pub fn awaited(name: &'static str, interface: &str) -> Self {
         let wait = |step: &str| {
             format!(
                 "touch /tmp/change-{name}-{step}; until rm /tmp/changed 2> /dev/null; do usleep 20000; done"
@@ -189,15 +189,34 @@ pub fn plan_of(address: &str, cases: &[Case], timing: Timing) -> String {
     plan(address, &arms, &workload, timing.blocks)
 }
 
+/// The plan with these tables in place of those of its hosts.
+pub fn on_hosts(plan: &str, tables: &str) -> String {
+    let (head, rest) = plan.split_once("[hosts.a]").unwrap();
+    let (_, arms) = rest.split_once("[[arms]]").unwrap();
+    format!("{head}{tables}[[arms]]{arms}")
+}
+
 /// Runs the cases and makes each change when the client waits for it. Returns the report.
 pub fn measure(
     bed: &mut Bed,
     coordinator: &Coordinator,
     plan: &str,
+    change: impl FnMut(&mut Guest, &str),
+) -> Value {
+    measure_by(bed, coordinator, &["run"], plan, change)
+}
+
+/// The same with this command of netduel.
+pub fn measure_by(
+    bed: &mut Bed,
+    coordinator: &Coordinator,
+    command: &[&str],
+    plan: &str,
     mut change: impl FnMut(&mut Guest, &str),
 ) -> Value {
     let plan = coordinator.plan(plan);
-    let mut command = coordinator.command(bed, &["run", &plan, "--json"]);
+    let words = [command, &[plan.as_str(), "--json"]].concat();
+    let mut command = coordinator.command(bed, &words);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let output = std::thread::spawn({
         let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());

@@ -9,7 +9,7 @@ use super::bond::set_up_bond;
 use super::coordinator::Coordinator;
 use super::failover_cases::{
     Case, Timing, assert_outcomes, cases_below_a_bond, cases_below_net_failover, change_below_a_bond,
-    change_below_net_failover, document, events_of, measure, plan_of,
+    change_below_net_failover, document, events_of, measure, on_hosts, plan_of,
 };
 use super::scenes::with_scene;
 use super::{end, prepared};
@@ -57,10 +57,8 @@ fn lab() {
     let cases = cases.map(|case| case.with_keys("treatments = [{ path = \"accelerated\" }]\n"));
     let text = plan_of("unused", &cases, TIMING);
     let hosts = "[lab]\nrules = 0\n[hosts.a]\nlaunch = \"lab\"\n[hosts.b]\nlaunch = \"lab\"\n";
-    let (head, rest) = text.split_once("[hosts.a]").unwrap();
-    let (_, rest) = rest.split_once("[[arms]]").unwrap();
     let path = folder.join("plan.toml");
-    std::fs::write(&path, format!("{head}{hosts}[[arms]]{rest}")).unwrap();
+    std::fs::write(&path, on_hosts(&text, hosts)).unwrap();
     let mut command = Command::new(prepared().unwrap().netduel());
     command
         .args(["run", path.to_str().unwrap(), "--json"])

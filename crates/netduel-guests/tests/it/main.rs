@@ -10,6 +10,7 @@ mod device_treatments;
 mod failover;
 mod failover_cases;
 mod failover_table;
+mod hot_add;
 mod inspected;
 mod killed;
 mod lifetime;
