@@ -27,5 +27,7 @@ pub use guest::Guest;
 pub use kernels::Kernel;
 pub use prepared::{FOLDER_VARIABLE, OBSTACLE_VARIABLE, Prepared};
 pub use qemu::guest_uuid;
-pub use scene::{Device, Function, Nic, Role, SCENES, SCENES_AT_A_TIME, Scene, TESTS_AT_A_TIME};
+pub use scene::{
+    Device, Function, Nic, Role, SCENES, SCENES_AT_A_TIME, Scene, TESTS_AT_A_TIME, management_mac,
+};
 pub use stopwatch::Stopwatch;

@@ -2,12 +2,15 @@
 //! A script stands for `az`, or a stand-in for Azure answers the real one (`real_az`).
 use std::fs;
 
-use netduel_guests::{Bed, Scene, guest_uuid};
+use netduel_guests::{Bed, Scene, guest_uuid, management_mac};
 use serde_json::{Value, json};
 
 use super::coordinator::{Coordinator, assert_all_valid};
 use super::run;
 use super::states::REACH_PEER;
+
+/// The address of each guest behind the forwarded port of its ssh server.
+const MANAGEMENT_ADDRESS: &str = "10.0.2.15";
 
 /// Answers to each call of `up`, `run` and `down`, from files beside it.
 const AZ: &str = r#"#!/bin/sh
@@ -74,6 +77,11 @@ pub fn machines(ids: [&str; 2]) -> Value {
     json!([machine(1, ids[0]), machine(2, ids[1])])
 }
 
+/// A MAC address as `az` shows it.
+pub fn shown_mac(mac: &str) -> String {
+    mac.to_uppercase().replace(':', "-")
+}
+
 /// A NIC of the bed and the one of a guest that stands for it.
 struct BedNic {
     vm: u8,
@@ -106,7 +114,7 @@ fn nics(flags: [bool; 2]) -> Vec<BedNic> {
     let scene = Scene::named("igb").unwrap();
     let of = |vm: u8, network: &'static str, interface: &str, is_accelerated: bool| {
         let nic = scene.nic(interface).unwrap();
-        let mac = scene.mac(vm, nic).to_uppercase().replace(':', "-");
+        let mac = shown_mac(&scene.mac(vm, nic));
         let address = format!("10.{}.0.{vm}", nic.subnet.unwrap());
         BedNic { vm, network, mac, address, is_accelerated }
     };
@@ -117,7 +125,7 @@ fn nics(flags: [bool; 2]) -> Vec<BedNic> {
 }
 
 /// What Azure claims of the flag of each NIC, `synthetic` first, and of the id of each VM.
-fn claim(coordinator: &Coordinator, flags: [bool; 2], ids: [&str; 2]) {
+pub fn claim(coordinator: &Coordinator, flags: [bool; 2], ids: [&str; 2]) {
     let nics = nics(flags);
     let Some(az) = coordinator.real_az() else {
         coordinator.file("machines.json", &machines(ids).to_string());
@@ -129,6 +137,11 @@ fn claim(coordinator: &Coordinator, flags: [bool; 2], ids: [&str; 2]) {
     for nic in nics {
         claims[nic.name()] =
             json!({ "mac": nic.mac, "address": nic.address, "accelerated": nic.is_accelerated });
+    }
+    // VMs of larger sizes have a NIC for ssh as well.
+    for vm in [1, 2] {
+        let mac = shown_mac(&management_mac(vm));
+        claims[format!("vm{vm}-management")] = json!({ "mac": mac, "address": MANAGEMENT_ADDRESS });
     }
     az.claim(&claims.to_string());
 }
@@ -171,20 +184,26 @@ pub fn check_bed(bed: &mut Bed, coordinator: &Coordinator) {
     let ids = [1, 2].map(guest_uuid);
     let ids = [ids[0].as_str(), ids[1].as_str()];
     claim(coordinator, [false, true], ids);
-    // Azure's subnets are networks of their own. The NICs here share a wire, on which each would answer for the address of the other.
+    with_networks_apart(bed, |bed| {
+        create(bed, coordinator, "");
+        let plan = coordinator.plan(PLAN);
+
+        bed_carries_a_plan(bed, coordinator, &plan);
+        wrong_claims_are_refused(bed, coordinator, &plan, ids);
+
+        coordinator.run(bed, &["azure", "down", "x", "--yes"]).expect_code(0);
+        run(&bed.guests()[0], &format!(". /scene.sh; up vf0; {REACH_PEER}"));
+    });
+}
+
+/// Azure's subnets are networks of their own. The NICs here share a wire, on which each would answer for the address of the other.
+pub fn with_networks_apart(bed: &mut Bed, check: impl FnOnce(&mut Bed)) {
     for guest in bed.guests() {
         run(guest, "echo 1 > /proc/sys/net/ipv4/conf/all/arp_ignore; ip neighbour flush all");
     }
-    // The checks before this one restarted the physical function, and its virtual functions lose their links some time after that.
+    // The checks before may have restarted the physical function, and its virtual functions lose their links some time after that.
     run(&bed.guests()[0], REACH_PEER);
-    create(bed, coordinator, "");
-    let plan = coordinator.plan(PLAN);
-
-    bed_carries_a_plan(bed, coordinator, &plan);
-    wrong_claims_are_refused(bed, coordinator, &plan, ids);
-
-    coordinator.run(bed, &["azure", "down", "x", "--yes"]).expect_code(0);
-    run(&bed.guests()[0], &format!(". /scene.sh; up vf0; {REACH_PEER}"));
+    check(bed);
     for guest in bed.guests() {
         run(guest, "echo 0 > /proc/sys/net/ipv4/conf/all/arp_ignore");
     }

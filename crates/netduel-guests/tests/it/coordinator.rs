@@ -1,7 +1,7 @@
 //! netduel outside of the guests, as a user has it on a workstation: its hosts are the guests, over ssh.
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use netduel_guests::{Bed, Prepared};
 use netduel_test_support::{RealAz, write_program};
@@ -96,9 +96,7 @@ impl Coordinator {
 
     /// Runs it to its end.
     pub fn run(&self, bed: &Bed, words: &[&str]) -> Printed {
-        let output = self.command(bed, words).output().unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        Printed { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+        Printed::from(self.command(bed, words).output().unwrap())
     }
 
     /// A run of a plan that ends with code 0; returns its report.
@@ -127,6 +125,13 @@ fn install(bed: &mut Bed, prepared: &Prepared) {
     // The digits of the checksum that name a build.
     let folder = format!("~/.cache/netduel/{}-{}", env!("CARGO_PKG_VERSION"), &checksum[..16]);
     run_in_both(bed.guests(), |_| format!("mkdir -p {folder} && ln -s /bin/netduel {folder}/netduel"));
+}
+
+impl From<Output> for Printed {
+    fn from(output: Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
 }
 
 impl Printed {

@@ -3,7 +3,7 @@
 use netduel_guests::{Bed, Guest, Scene, guest_uuid};
 use serde_json::{Value, json};
 
-use super::azure::{create, machines, write_az};
+use super::azure::{create, machines, shown_mac, write_az};
 use super::coordinator::Coordinator;
 use super::failover_cases::{Case, Timing, assert_outcomes, events_of, measure_by, on_hosts, plan_of};
 use super::run;
@@ -56,7 +56,7 @@ fn interfaces() -> Value {
         json!([{ "privateIPAddress": private, "publicIPAddress": public, "subnet": { "id": "/x/test" } }])
     };
     let of = |vm: u8| {
-        let mac = scene.mac(vm, test).to_uppercase().replace(':', "-");
+        let mac = shown_mac(&scene.mac(vm, test));
         [
             json!({
                 "name": format!("vm{vm}-test"), "macAddress": mac, "enableAcceleratedNetworking": false,
