@@ -10,7 +10,9 @@ use serde_json::{Map, Value, json};
 use crate::azure::{answers, fake_az, prints};
 use crate::azure_errors::assert_on_page;
 use crate::support::{Bench, Finished, PACED, UnderWay};
-use crate::vms::{Vms, assert_names, move_to_physical_host, program, with_room_for_vms};
+use crate::vms::{
+    Vms, assert_names, move_to_physical_host, program, with_room_for_vms, with_room_for_vms_in_subnets,
+};
 
 /// A folder with `az`, a bed, a plan, and sshds where the test needs them.
 pub struct Scene {
@@ -23,11 +25,19 @@ pub struct Scene {
 /// Runs a test with the VMs; says so where it cannot run.
 #[track_caller]
 pub fn with_vms(test: &str, body: impl FnOnce(&mut Scene)) {
-    with_room_for_vms(test, || {
-        let mut scene = Scene::new();
-        scene.vms = Some(Vms::start(&scene.bench));
-        body(&mut scene);
-    });
+    with_room_for_vms(test, || with_scene(body));
+}
+
+/// The same with two subnets for each network, and a router between them.
+#[track_caller]
+pub fn with_vms_in_subnets(test: &str, body: impl FnOnce(&mut Scene)) {
+    with_room_for_vms_in_subnets(test, || with_scene(body));
+}
+
+fn with_scene(body: impl FnOnce(&mut Scene)) {
+    let mut scene = Scene::new();
+    scene.vms = Some(Vms::start(&scene.bench));
+    body(&mut scene);
 }
 
 /// A VM and its NICs as Azure claims them.

@@ -4,6 +4,7 @@ mod azure;
 mod azure_errors;
 mod azure_plans;
 mod azure_run;
+mod azure_subnets;
 mod azure_treatments;
 mod azure_up;
 mod bad_input;

@@ -8,19 +8,23 @@ use netduel_test_support::{NewNamespace, skip, write_program};
 use crate::support::{Bench, until};
 
 const SSHD: &str = "/usr/sbin/sshd";
-/// Two VMs with a NIC in each of two networks. ssh reaches them through the first.
+/// Two VMs without NICs.
 const PREPARE: &str = "ip link set lo up
 mount -t tmpfs tmpfs /run
 mkdir -m 755 /run/sshd /run/netns
 mount -t tmpfs tmpfs /var/lib
-for network in synthetic accelerated; do
+for n in 1 2; do
+  ip netns add vm$n
+  ip -n vm$n link set lo up
+done
+";
+/// Each VM has a NIC in each of two networks. ssh reaches it through the first.
+const TWO_NETWORKS: &str = "for network in synthetic accelerated; do
   ip link add $network type bridge
   ip link set $network up
 done
 ip address add 192.0.2.1/24 dev synthetic
 for n in 1 2; do
-  ip netns add vm$n
-  ip -n vm$n link set lo up
   nic=0
   for network in synthetic accelerated; do
     ip link add $network$n type veth peer name eth$nic address 00:0d:3a:00:0$nic:0$n netns vm$n
@@ -31,6 +35,29 @@ for n in 1 2; do
   done
   ip -n vm$n address add 192.0.2.$((n + 6))/24 dev eth0
 done";
+/// The same with a subnet of both families for each NIC, as in a bed with `subnets = 2`. This namespace is the router between them, at Azure's
+/// addresses for it. A VM has a default route for IPv4, that of its first NIC.
+const FOUR_SUBNETS: &str = "echo 1 > /proc/sys/net/ipv4/ip_forward
+echo 1 > /proc/sys/net/ipv6/conf/all/forwarding
+subnet=0
+for n in 1 2; do
+  for nic in 0 1; do
+    ip link add subnet$subnet type veth peer name eth$nic address 00:0d:3a:00:0$nic:0$n netns vm$n
+    ip link set subnet$subnet up
+    ip -n vm$n link set eth$nic up
+    ip address add 10.77.$subnet.1/24 dev subnet$subnet
+    ip address add fd77:6e64:0:${subnet}::1/64 dev subnet$subnet nodad
+    ip address add fe80::1234:5678:9abc/64 dev subnet$subnet nodad
+    ip -n vm$n address add 10.77.$subnet.$((n + 3))/24 dev eth$nic
+    ip -n vm$n address add fd77:6e64:0:${subnet}::$((n + 3))/128 dev eth$nic nodad
+    if [ $nic = 0 ]; then
+      ip -n vm$n route add default via 10.77.$subnet.1 dev eth0
+      ip -n vm$n address add 192.0.2.$((n + 6))/32 dev eth0
+      ip route add 192.0.2.$((n + 6))/32 dev subnet$subnet
+    fi
+    subnet=$((subnet + 1))
+  done
+done";
 
 /// The VMs `vm1` and `vm2`, at 192.0.2.7 and 192.0.2.8.
 pub struct Vms {
@@ -40,13 +67,25 @@ pub struct Vms {
 /// Runs a test where these VMs can be started; says so where they cannot.
 #[track_caller]
 pub fn with_room_for_vms(test: &str, body: impl FnOnce()) {
+    with_room(test, TWO_NETWORKS, body);
+}
+
+/// The same with a router between the VMs.
+#[track_caller]
+pub fn with_room_for_vms_in_subnets(test: &str, body: impl FnOnce()) {
+    with_room(test, FOUR_SUBNETS, body);
+}
+
+#[track_caller]
+fn with_room(test: &str, networks: &str, body: impl FnOnce()) {
     if !rustix::process::geteuid().is_root() {
         return skip("sshd changes its user, for which it needs root");
     }
     if !Path::new(SSHD).exists() {
         return skip("there is no sshd; it is in the package openssh-server");
     }
-    NewNamespace { prepare: PREPARE, ..NewNamespace::default() }.run(test, body);
+    let prepare = format!("{PREPARE}{networks}");
+    NewNamespace { prepare: &prepare, ..NewNamespace::default() }.run(test, body);
 }
 
 /// Sets the physical host that Hyper-V names to both VMs, as its guest daemon writes it; see `netduel_host::key_value_pool`.
