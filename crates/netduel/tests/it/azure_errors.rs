@@ -71,12 +71,14 @@ fn without_az(scene: &Scene, words: &[&str]) -> Finished {
     Finished::from(command.env("PATH", scene.at("nothing")).output().unwrap())
 }
 
-/// With Ctrl-C while `az` waits for Azure.
+/// With Ctrl-C while `az` waits for Azure, which leaves no process.
 fn interrupted(scene: &Scene, words: &[&str]) -> Finished {
     let command = UnderWay::start(scene.netduel(words));
     assert!(until(|| scene.at("waits").exists()));
     signal(command.pid(), Signal::INT);
-    command.finish()
+    let finished = command.finish();
+    scene.bench.assert_nothing_left();
+    finished
 }
 
 /// The offer of the size, changed.
