@@ -10,6 +10,7 @@ mod binaries;
 mod bless;
 mod busy;
 mod check;
+mod clouds;
 mod dist;
 mod exports;
 mod fuzz;
@@ -46,6 +47,8 @@ usage: cargo xtask <command>
                   and with REQUIRE_ALL=1, no part of `test`
   test exports    install pandas below target (400 MB) and read Parquet files and the example notebook with it; part of `check` as
                   the tests of azure are
+  test clouds     install the AWS CLI and moto, which stands for AWS, below target, and run the commands of the plan for AWS
+                  with them; part of no other command
   tidy            the rules of this workspace that no other tool knows
   bless           write golden files, schemas, reference pages and snapshots of tests anew, and list what changed
   fuzz --quick    every fuzz target for some seconds; `cargo xtask fuzz --help` for longer runs
@@ -69,6 +72,7 @@ fn main() -> ExitCode {
         ("test", [word, rest @ ..]) if word == "guests" => guests::test(rest),
         ("test", [word, rest @ ..]) if word == "azure" => azure::test(rest),
         ("test", [word, rest @ ..]) if word == "exports" => exports::test(rest),
+        ("test", [word, rest @ ..]) if word == "clouds" => clouds::test(rest),
         ("test", [word]) if word == "dist" => dist::compiles(),
         ("test", []) => guests::test_all(),
         ("test", rest) => repeat::run(rest, &[]),

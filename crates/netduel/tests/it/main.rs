@@ -10,6 +10,7 @@ mod azure_up;
 mod bad_input;
 mod bind;
 mod bounds;
+mod clouds;
 mod command_line;
 mod compare;
 mod completions;
