@@ -17,8 +17,8 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/azure-errors
 const INTRODUCTION: &str = "# Errors of `netduel azure`
 
 What `netduel azure` prints for each error of Azure, of `az` and of the bed file, with its [exit code](exit-codes.md): 2 for input to correct, 3 for a program or a login that is
-missing, 12 for an error of Azure. `azure_errors.rs` writes this page: the program printed the texts to answers in the form of `az` 2.91. Messages of Azure
-for sizes, capacity and refused changes are examples. [docs/beds.md](beds.md#errors) has the same as a table.
+missing, 12 for an error of Azure. The test `azure_errors.rs` writes this page: it gives the program answers in the form of `az` 2.91, and copies what the program prints.
+The messages of Azure about sizes, capacity and refused changes are examples. [docs/beds.md](beds.md#errors) has the same as a table.
 ";
 /// The heading of the section that tests with VMs compare with what the program prints.
 const DURING_A_RUN: &str = "\n## During a run\n";
