@@ -23,7 +23,8 @@ const STDERR_LEN: u64 = 4096;
 /// Names the treatment in the environment of its processes, so that they are found when the agent dies while they run.
 const MARK: &str = "NETDUEL_TREATMENT";
 /// An exec shows no environment for some microseconds, or for as long as its thread waits for a core; a
-/// process that shows none for longer has none.
+/// process that shows none for longer has none. All processes together are waited for this long in one
+/// [`end_marked`], so that a user with many processes of that kind delays no undo.
 const EXEC_DEADLINE: Duration = Duration::from_secs(2);
 /// A process that makes others as fast as they are ended is not pursued for ever.
 const ROUNDS: usize = 50;
@@ -127,8 +128,9 @@ pub(super) fn end_marked(mark: &str) {
     let wanted = format!("{MARK}={mark}");
     // A process that is made while the list is read may be missed once, when process numbers begin anew.
     let mut empty_lists = 0;
+    let exec_deadline_ns = monotonic_ns() + EXEC_DEADLINE.as_nanos() as u64;
     for _ in 0..ROUNDS {
-        let found = marked(wanted.as_bytes());
+        let found = marked(wanted.as_bytes(), exec_deadline_ns);
         empty_lists = if found.is_empty() { empty_lists + 1 } else { 0 };
         if empty_lists == 2 {
             return;
@@ -142,32 +144,31 @@ pub(super) fn end_marked(mark: &str) {
     }
 }
 
-fn marked(wanted: &[u8]) -> Vec<OwnedFd> {
+fn marked(wanted: &[u8], exec_deadline_ns: u64) -> Vec<OwnedFd> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     numbers
         .filter_map(Pid::from_raw)
-        .filter(|pid| *pid != getpid() && carries(*pid, wanted))
+        .filter(|pid| *pid != getpid() && carries(*pid, wanted, exec_deadline_ns))
         .filter_map(|pid| {
             let process = pidfd_open(pid, PidfdFlags::empty()).ok()?;
             // Read again: the number may have gone to another process before the descriptor held it.
-            carries(pid, wanted).then_some(process)
+            carries(pid, wanted, exec_deadline_ns).then_some(process)
         })
         .collect()
 }
 
 /// Whether a process has the mark in its environment. One that is in the midst of exec shows none for some microseconds:
-/// it is looked at until it shows one.
-fn carries(pid: Pid, wanted: &[u8]) -> bool {
+/// it is looked at until it shows one, or until the deadline.
+fn carries(pid: Pid, wanted: &[u8], deadline_ns: u64) -> bool {
     let file = |name: &str| format!("/proc/{}/{name}", pid.as_raw_nonzero());
-    let deadline = monotonic_ns() + EXEC_DEADLINE.as_nanos() as u64;
     loop {
         let environment = fs::read(file("environ")).unwrap_or_default();
         // A program without an environment has words, and threads of the kernel and dead processes have no program.
         let in_exec = environment.is_empty()
             && fs::read(file("cmdline")).is_ok_and(|words| words.is_empty())
             && fs::read_link(file("exe")).is_ok();
-        if !in_exec || monotonic_ns() > deadline {
+        if !in_exec || monotonic_ns() > deadline_ns {
             return environment.split(|byte| *byte == 0).any(|entry| entry == wanted);
         }
         std::thread::yield_now();
