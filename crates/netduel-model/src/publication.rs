@@ -65,7 +65,9 @@ impl Publication {
 
 /// The three parts of a colour `#rrggbb`.
 pub fn colour(text: &str) -> Option<[u8; 3]> {
-    let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6 && digits.is_ascii())?;
+    // The conversion takes a sign, too.
+    let is_digits = |text: &&str| text.len() == 6 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let digits = text.strip_prefix('#').filter(is_digits)?;
     let part = |from: usize| u8::from_str_radix(&digits[from..from + 2], 16).ok();
     Some([part(0)?, part(2)?, part(4)?])
 }
@@ -77,7 +79,7 @@ mod tests {
     #[test]
     fn colour_is_six_hexadecimal_digits() {
         assert_eq!(colour("#0b5FA5"), Some([11, 95, 165]));
-        for wrong in ["0b5fa5", "#0b5fa", "#0b5fa5f", "#0b5fag", "#é5fa5", "red", ""] {
+        for wrong in ["0b5fa5", "#0b5fa", "#0b5fa5f", "#0b5fag", "#+1+2+3", "#é5fa5", "red", ""] {
             assert_eq!(colour(wrong), None, "{wrong}");
         }
     }
