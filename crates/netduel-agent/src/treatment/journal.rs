@@ -309,7 +309,7 @@ fn recover_locked(
         return Ok(());
     }
     let mut bytes = Vec::new();
-    (&mut *file).take(LEN_MAX).read_to_end(&mut bytes)?;
+    (&mut *file).take(LEN_MAX + 1).read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
     let remove = || unlinkat(folder, name, AtFlags::empty()).map_err(io::Error::from);
     let mut lines = text.split_inclusive('\n');
@@ -323,8 +323,13 @@ fn recover_locked(
             return Ok(());
         }
     };
-    if its.get("boot").and_then(serde_json::Value::as_str) != Some(head.boot.as_str()) {
-        return remove();
+    match its.get("boot").and_then(serde_json::Value::as_str) {
+        Some(boot) if boot == head.boot => {}
+        Some(_) => return remove(),
+        None => {
+            recovery.problems.push(damaged(path, 1));
+            return Ok(());
+        }
     }
     if its.get("namespace").and_then(serde_json::Value::as_u64) != Some(head.namespace) {
         return if is_gone(&its) { remove() } else { Ok(()) };
@@ -341,22 +346,15 @@ fn recover_locked(
         ));
         return Ok(());
     }
-    let mut in_force = InForce::default();
-    let mut is_damaged = false;
-    for (line, number) in lines.zip(2..) {
-        match serde_json::from_str(line) {
-            Ok(request) => drop(in_force.note(request)),
-            // The last line may be cut off: it was not acknowledged then.
-            Err(_) if !line.ends_with('\n') => {}
-            Err(_) => {
-                recovery.problems.push(damaged(path, number));
-                is_damaged = true;
-            }
-        }
+    if bytes.len() as u64 > LEN_MAX {
+        recovery.problems.push(too_long(path));
+        return Ok(());
     }
+    let (in_force, damaged_lines) = records(lines);
+    recovery.problems.extend(damaged_lines.iter().map(|line| damaged(path, *line)));
     let what = in_force.what();
     let left = in_force.undo_all(|id| drop(write_line(file, &Request::Forget { id })));
-    if left.is_empty() && !is_damaged {
+    if left.is_empty() && damaged_lines.is_empty() {
         remove()?;
     }
     recovery
@@ -364,6 +362,26 @@ fn recover_locked(
         .extend(what.into_iter().filter(|what| !left.iter().any(|failed| failed.is_about(what))));
     recovery.problems.extend(left.iter().map(|failed| left_behind(failed, Some(path))));
     Ok(())
+}
+
+/// The changes that are in force by the lines after the first, and the numbers of damaged lines.
+fn records<'t>(lines: impl Iterator<Item = &'t str>) -> (InForce, Vec<usize>) {
+    let (mut in_force, mut damaged_lines) = (InForce::default(), Vec::new());
+    for (line, number) in lines.zip(2..) {
+        match serde_json::from_str(line) {
+            Ok(request) => drop(in_force.note(request)),
+            // The last line may be cut off: it was not acknowledged then.
+            Err(_) if !line.ends_with('\n') => {}
+            Err(_) => damaged_lines.push(number),
+        }
+    }
+    (in_force, damaged_lines)
+}
+
+/// The changes that are in force by the text of a journal, in words, and the numbers of its damaged lines. Restores nothing.
+pub fn journaled(text: &str) -> (Vec<String>, Vec<usize>) {
+    let (in_force, damaged_lines) = records(text.split_inclusive('\n').skip(1));
+    (in_force.what(), damaged_lines)
 }
 
 /// The problem of a change that could not be undone. As long as the journal has its record, each agent tries to undo it again, and no run
@@ -375,10 +393,18 @@ pub(crate) fn left_behind(failed: &TreatmentError, journal: Option<&Path>) -> St
 
 /// The problem of a line that cannot be read.
 fn damaged(path: &Path, line: usize) -> String {
+    unreadable(&format!("line {line} of {}: it is damaged", path.display()))
+}
+
+/// The problem of a journal that has more than is read of it. Half of it does not tell which changes are in force.
+fn too_long(path: &Path) -> String {
+    unreadable(&format!("{}: it is longer than {} MiB", path.display(), LEN_MAX >> 20))
+}
+
+fn unreadable(what: &str) -> String {
     format!(
-        "failed to read line {line} of {}: it is damaged; settings that an earlier run changed may still be changed: compare them with the \
-         plan of that run, restore them by hand, and remove the file",
-        path.display()
+        "failed to read {what}; settings that an earlier run changed may still be changed: compare them with the plan of that run, restore them \
+         by hand, and remove the file"
     )
 }
 

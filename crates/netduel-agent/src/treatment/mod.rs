@@ -37,7 +37,7 @@ mod vf;
 pub use error::TreatmentError;
 pub use guard::guard_main;
 pub(crate) use journal::left_behind;
-pub use journal::{Keeper, recover};
+pub use journal::{Keeper, journaled, recover};
 pub(crate) use journal::{folders, own_folder, with_guard};
 pub use lifeline::GuardCommand;
 pub use resource::HostResource;

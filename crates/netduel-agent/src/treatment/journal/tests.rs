@@ -85,9 +85,12 @@ fn damaged_journal_is_reported_and_kept_and_an_incomplete_line_is_not_damage() {
     let path = left_behind(&folder, |_| ());
     let whole = std::fs::read_to_string(&path).unwrap();
     let (first, record) = whole.split_once('\n').unwrap();
-    for (text, line) in
-        [(format!("x{whole}"), 1), (format!("{first}\nx{record}"), 2), (format!("{first}\n\u{fffd}\n"), 2)]
-    {
+    for (text, line) in [
+        (format!("x{whole}"), 1),
+        (whole.replacen("\"boot\"", "\"bnot\"", 1), 1),
+        (format!("{first}\nx{record}"), 2),
+        (format!("{first}\n\u{fffd}\n"), 2),
+    ] {
         std::fs::write(&path, &text).unwrap();
         let recovery = recover();
         let named = format!("failed to read line {line} of {}", path.display());
@@ -104,6 +107,24 @@ fn damaged_journal_is_reported_and_kept_and_an_incomplete_line_is_not_damage() {
         assert_eq!(recover(), Recovery::default(), "{text}");
         assert!(!path.exists());
     }
+}
+
+/// What is behind its limit may undo what is before it, or be a change of its own.
+#[test]
+fn journal_that_is_longer_than_its_limit_is_reported_and_kept() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("netduel");
+    let path = left_behind(&folder, |_| ());
+    let whole = std::fs::read_to_string(&path).unwrap();
+    let (first, record) = whole.split_once('\n').unwrap();
+    let mut line = serde_json::to_string(&Request::Forget { id: 7 }).unwrap();
+    line.push('\n');
+    let filled = line.repeat(LEN_MAX as usize / line.len());
+    std::fs::write(&path, format!("{first}\n{filled}{record}")).unwrap();
+    let recovery = recover_within(std::slice::from_ref(&folder));
+    assert!(recovery.problems[0].contains("it is longer than 4 MiB"), "{recovery:?}");
+    assert_eq!((recovery.problems.len(), recovery.restored.len()), (1, 0), "{recovery:?}");
+    assert!(path.exists());
 }
 
 #[test]
