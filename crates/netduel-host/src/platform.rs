@@ -124,7 +124,8 @@ fn by_clock(root: &Path) -> Option<(Provider, String)> {
     })
 }
 
-fn of(provider: Provider, evidence: String) -> Cloud {
+/// A machine of a provider, of which nothing else is known yet.
+pub(crate) fn of(provider: Provider, evidence: String) -> Cloud {
     Cloud {
         provider,
         evidence,

@@ -11,17 +11,9 @@ const IDENTITY: &str = "/latest/dynamic/instance-identity/document";
 const TOKEN_LEN_MAX: usize = 512;
 
 pub(super) fn query(client: &mut Client) -> Answer {
-    let (token, identity) = match identity(client) {
+    let (token, mut answer) = match identity(client) {
         Ok(found) => found,
         Err(failure) => return Answer::nothing(failure),
-    };
-    let mut answer = Answer {
-        size: text(&identity, &["instanceType"]),
-        region: text(&identity, &["region"]),
-        zone: text(&identity, &["availabilityZone"]),
-        instance: text(&identity, &["instanceId"]),
-        image: text(&identity, &["imageId"]),
-        ..Answer::default()
     };
     let header = format!("X-aws-ec2-metadata-token: {token}");
     // "Not found" means that the machine lacks the property; it is not a failure.
@@ -42,7 +34,8 @@ pub(super) fn query(client: &mut Client) -> Answer {
     Answer { physical_zone, placement: group, fault_domain: partition, physical_host: host, ..answer }
 }
 
-fn identity(client: &mut Client) -> Result<(String, serde_json::Value), String> {
+/// A token, and the answer that the identity document has.
+fn identity(client: &mut Client) -> Result<(String, Answer), String> {
     let token = client.put(TOKEN.0, &[TOKEN.1])?.ok_or("the service issues no tokens (404)")?;
     // It becomes a header line of the next requests.
     if token.is_empty() || token.len() > TOKEN_LEN_MAX || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -50,5 +43,19 @@ fn identity(client: &mut Client) -> Result<(String, serde_json::Value), String> 
     }
     let header = format!("X-aws-ec2-metadata-token: {token}");
     let body = client.get(IDENTITY, &[&header])?.ok_or("the service has no identity document (404)")?;
-    Ok((token, object(&body, "the identity document")?))
+    Ok((token, of_document(&body)?))
+}
+
+/// The answer that the identity document has, JSON.
+pub(super) fn of_document(body: &str) -> Result<Answer, String> {
+    let identity = object(body, "the identity document")?;
+    let of = |name: &str| text(&identity, &[name]);
+    Ok(Answer {
+        size: of("instanceType"),
+        region: of("region"),
+        zone: of("availabilityZone"),
+        instance: of("instanceId"),
+        image: of("imageId"),
+        ..Answer::default()
+    })
 }

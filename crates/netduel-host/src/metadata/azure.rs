@@ -15,7 +15,12 @@ pub(super) fn query(client: &mut Client) -> Answer {
 
 fn document(client: &mut Client) -> Result<Answer, String> {
     let body = client.get(COMPUTE, &["Metadata: true"])?.ok_or("the service has no `compute` (404)")?;
-    let compute = object(&body, "the answer to `compute`")?;
+    of_document(&body)
+}
+
+/// The answer that `compute` has, a JSON document.
+pub(super) fn of_document(body: &str) -> Result<Answer, String> {
+    let compute = object(body, "the answer to `compute`")?;
     let of = |path: &[&str]| text(&compute, path);
     // A virtual machine is in a placement group, a scale set or neither.
     let placement = of(&["placementGroupId"]).or_else(|| of(&["vmScaleSetName"]));

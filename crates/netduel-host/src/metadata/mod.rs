@@ -7,10 +7,11 @@ mod gcp;
 mod http;
 pub mod response;
 
-use netduel_model::snapshot::Provider;
+use netduel_model::snapshot::{Cloud, Provider};
 
 pub(crate) use answer::Answer;
 
+use crate::platform;
 use crate::source::MetadataService;
 
 /// Queries the service of a provider; absent for a provider without one.
@@ -22,4 +23,17 @@ pub(crate) fn query(provider: Provider, service: MetadataService) -> Option<Answ
         Provider::Gcp => Some(gcp::query(&mut client)),
         _ => None,
     }
+}
+
+/// What a snapshot says of a machine whose metadata service has this document. Absent for a provider whose service has none: Google Cloud's
+/// answers with single values.
+pub fn of_document(provider: Provider, body: &str) -> Option<Cloud> {
+    let answer = match provider {
+        Provider::Azure => azure::of_document(body),
+        Provider::Aws => aws::of_document(body),
+        _ => return None,
+    };
+    let mut cloud = platform::of(provider, String::new());
+    answer.unwrap_or_else(Answer::nothing).complete(&mut cloud);
+    Some(cloud)
 }
