@@ -22,4 +22,4 @@ pub use exec::exec;
 pub use handle::{KeeperCommand, Lab};
 pub use keeper::keeper_main;
 pub use netlink::link::Counters;
-pub use protocol::{InterfaceStatus, Lifetime, Performed, PolicyStatus, Status};
+pub use protocol::{InterfaceStatus, Lifetime, Performed, PolicyStatus, Status, rewritten};

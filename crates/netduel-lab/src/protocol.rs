@@ -233,6 +233,15 @@ pub(crate) fn receive<T: DeserializeOwned>(
     Ok(Some((serde_json::from_slice(&buffer[..length])?, descriptors)))
 }
 
+/// A document as a request and as an answer, written again; absent where it is none. Obeys nothing.
+pub fn rewritten(document: &[u8]) -> [Option<Vec<u8>>; 2] {
+    fn of<T: DeserializeOwned + Serialize>(document: &[u8]) -> Option<Vec<u8>> {
+        let read: T = serde_json::from_slice(document).ok()?;
+        serde_json::to_vec(&read).ok()
+    }
+    [of::<Request>(document), of::<Answer>(document)]
+}
+
 #[cfg(test)]
 mod tests {
     use netduel_formats::{examples, fingerprint, uncovered, violations};
