@@ -204,13 +204,20 @@ impl Cause {
             return Self::Version { message: line };
         }
         match reported.pop() {
-            Some((code, message)) => Self::Other { code: Some(code), message: shortened(&message) },
+            Some((code, message)) => Self::other(&code, &message),
             None if line.is_empty() => {
                 let exit = exit.map_or_else(|| "a signal".to_owned(), |code| format!("exit code {code}"));
                 Self::Other { code: None, message: format!("it ended with {exit} and without a message") }
             }
             None => Self::Other { code: None, message: line },
         }
+    }
+
+    /// A code that is none of those above.
+    fn other(code: &str, message: &str) -> Self {
+        let code = Some(shortened(code)).filter(|code| !code.is_empty());
+        let message = Some(shortened(message)).filter(|message| !message.is_empty());
+        Self::Other { code, message: message.unwrap_or_else(|| "Azure names no cause".to_owned()) }
     }
 
     /// From an error object of Azure, as the operations of a deployment have it: the innermost known code.
@@ -221,7 +228,7 @@ impl Cause {
             return cause;
         }
         match reported.pop() {
-            Some((code, message)) => Self::Other { code: Some(code), message: shortened(&message) },
+            Some((code, message)) => Self::other(&code, &message),
             None => Self::Other { code: None, message: shortened(&error.to_string()) },
         }
     }
@@ -301,8 +308,8 @@ fn quota(message: &str) -> Option<Quota> {
         after.split([',', '.', ' ']).next()
     };
     Some(Quota {
-        name: name.to_owned(),
-        region: value("Location: ")?.to_owned(),
+        name: shortened(name),
+        region: shortened(value("Location: ")?),
         limit: value("Current Limit: ")?.parse().ok()?,
         usage: value("Current Usage: ")?.parse().ok()?,
         required: value("Additional Required: ")?.parse().ok()?,
@@ -486,11 +493,19 @@ mod tests {
             Cause::Other { code: Some("Strange".to_owned()), message: "what happened".to_owned() }
         );
         assert_eq!(Cause::of_error(&json!("text")).to_string(), "\"text\"");
+        let empty = Cause::of_error(&json!({ "code": "Strange", "message": "." })).to_string();
+        assert_eq!(empty, "Azure names no cause (Strange)");
     }
 
     #[test]
     fn long_message_is_shortened() {
         let text = Cause::of_output(&format!("ERROR: {}\n", "ä".repeat(5000)), Some(1)).to_string();
         assert_eq!(text.chars().count(), MESSAGE_MAX + 3);
+        let long = "x".repeat(5000);
+        let quota = QUOTA.replace("standardDSv3Family", &long).replace("westeurope", &long);
+        for stderr in [quota, format!("ERROR: {{\"code\": \"{long}\", \"message\": \"m\"}}\n")] {
+            let text = Cause::of_output(&stderr, Some(1)).to_string();
+            assert!(text.chars().count() < 3 * MESSAGE_MAX, "{text}");
+        }
     }
 }
