@@ -21,6 +21,7 @@ pub mod junit;
 pub mod markdown;
 #[cfg(feature = "parquet")]
 pub mod parquet;
+pub mod png;
 pub mod prometheus;
 pub mod quick;
 mod rows;

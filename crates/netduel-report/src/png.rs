@@ -1,6 +1,6 @@
 //! PNG images as a part of a page: structure checked, metadata removed. Nothing is decoded.
-use netduel_report::document::cover::LOGO_START;
-use netduel_report::html::base64;
+use crate::document::cover::LOGO_START;
+use crate::html::base64;
 
 /// Longest file, bytes.
 pub const LEN_MAX: usize = 128 << 10;
@@ -19,7 +19,11 @@ pub fn data_uri(bytes: &[u8]) -> Result<String, String> {
     Ok(format!("{LOGO_START}{}", base64(&image)))
 }
 
-fn without_metadata(bytes: &[u8]) -> Result<Vec<u8>, String> {
+/// An image without the chunks that say more than the picture, and without what is behind its end.
+///
+/// # Errors
+/// As [`data_uri`].
+pub fn without_metadata(bytes: &[u8]) -> Result<Vec<u8>, String> {
     let Some(mut rest) = bytes.strip_prefix(SIGNATURE) else { return Err(other_format(bytes)) };
     let damaged = || "it is a damaged PNG file".to_owned();
     let mut image = SIGNATURE.to_vec();

@@ -20,7 +20,6 @@ mod output_file;
 mod pdf;
 mod pipeline;
 mod plan;
-mod png;
 mod program;
 mod provider;
 mod publication;

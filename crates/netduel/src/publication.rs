@@ -7,12 +7,12 @@ use std::path::Path;
 use netduel_model::plan::{self, PlanErrors, Problem, ResolvedPlan};
 use netduel_model::publication::{COMMENTARY_LEN_MAX, Publication, colour};
 use netduel_report::document::accent::Accent;
+use netduel_report::png;
 use rustix::fs::OFlags;
 
 use crate::cli::publication::PublicationArgs;
 use crate::console::tell;
 use crate::exit::{Failure, Kind};
-use crate::png;
 
 /// The key of a plan that names a logo.
 const LOGO_KEY: &str = "report.logo";
