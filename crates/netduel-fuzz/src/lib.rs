@@ -18,16 +18,22 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 18] = [
+pub const TARGETS: [Target; 24] = [
+    Target { name: "azure", run: target::azure::run },
     Target { name: "baseline", run: target::baseline::run },
     Target { name: "bed", run: target::bed::run },
+    Target { name: "cloud", run: target::cloud::run },
     Target { name: "commentary", run: target::commentary::run },
     Target { name: "data-socket", run: target::data_socket::run },
     Target { name: "ethtool", run: target::ethtool::run },
     Target { name: "icmp", run: target::icmp::run },
     Target { name: "in-band", run: target::in_band::run },
+    Target { name: "journal", run: target::journal::run },
+    Target { name: "keeper", run: target::keeper::run },
+    Target { name: "logo", run: target::logo::run },
     Target { name: "metadata", run: target::metadata::run },
     Target { name: "netlink", run: target::netlink::run },
+    Target { name: "option", run: target::option::run },
     Target { name: "pairing", run: target::pairing::run },
     Target { name: "plan", run: target::plan::run },
     Target { name: "protocol-from-agent", run: target::protocol::from_agent },

@@ -70,6 +70,9 @@ const ROOMS: [(&str, &[&str]); 20] = [
             "netduel-store",
             "netduel-report",
             "netduel-interop",
+            "netduel-agent",
+            "netduel-azure",
+            "netduel-lab",
         ],
     ),
     // Walks schemas in tests of the crates with a stored or transmitted format; no dependency outside of tests.
