@@ -1,5 +1,5 @@
 //! Quick tests against a server under siege: `cargo xtask bench siege`. Pairs of a test without and a test with strangers at the port of
-//! `netduel serve`: connections of TLS garbage, half-open handshakes, immediate closes, and garbage datagrams, from forty other addresses.
+//! `netduel serve`: connections of TLS garbage, half-open handshakes, immediate closes, and garbage datagrams, from other addresses.
 //! How far the figures move, and whether the server survives without a leak. Loopback in a network namespace of its own.
 //!
 //! Strangers and both ends share the cores of this machine, so an unpaced test loses what the strangers themselves use.
@@ -22,8 +22,6 @@ use netduel_sys::tcp;
 
 /// Threads of strangers, each with its own part of the connections.
 const STRANGERS: u64 = 2;
-/// Addresses of strangers: 127.0.1.1 to 127.0.1.40.
-const ADDRESSES: u64 = 40;
 /// Half-open handshakes that a thread keeps open at a time.
 const HALF_OPEN_MAX: usize = 200;
 /// Time limit of a stranger's connection, and for the server to free the memory and descriptors of strangers.
@@ -46,6 +44,9 @@ struct Arguments {
     /// Connections of strangers in each test under siege, and as many datagrams.
     #[arg(long, default_value_t = 10_000)]
     connections: u64,
+    /// Addresses of strangers, from 127.0.1.1.
+    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u64).range(1..=250))]
+    addresses: u64,
     #[command(flatten)]
     start: stage::Start,
 }
@@ -168,12 +169,13 @@ impl Server {
     /// As above under siege; also the number of connections of strangers that could not be made.
     fn besieged_test(&mut self, arguments: &Arguments, options: &[&str]) -> Result<(f64, u64)> {
         let (failed, address) = (AtomicU64::new(0), self.address);
+        let addresses = arguments.addresses;
         let count = arguments.connections / STRANGERS;
         let pause_ns = arguments.seconds * 1_000_000_000 / count.max(1);
         let rate = std::thread::scope(|scope| {
             for stranger in 0..STRANGERS {
                 let failed = &failed;
-                scope.spawn(move || besiege(address, stranger, count, pause_ns, failed));
+                scope.spawn(move || besiege(address, (stranger, addresses), count, pause_ns, failed));
             }
             self.test(arguments.seconds, options)
         });
@@ -234,8 +236,14 @@ fn first_line(path: &Path) -> Result<String> {
     bail!("the server is not ready")
 }
 
-/// Opens connections to the server in even spacing, a third of each kind, and sends it as many datagrams.
-fn besiege(server: SocketAddr, stranger: u64, count: u64, pause_ns: u64, failed: &AtomicU64) {
+/// Opens connections to the server in even spacing from addresses in turn, a third of each kind, and sends it as many datagrams.
+fn besiege(
+    server: SocketAddr,
+    (stranger, addresses): (u64, u64),
+    count: u64,
+    pause_ns: u64,
+    failed: &AtomicU64,
+) {
     let start = monotonic_ns();
     let garbage: Vec<u8> =
         (0..1200_u32).map(|index| (index.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
@@ -243,7 +251,7 @@ fn besiege(server: SocketAddr, stranger: u64, count: u64, pause_ns: u64, failed:
     let datagrams = UdpSocket::bind("127.0.1.1:0");
     for number in 0..count {
         sleep_until(start + number * pause_ns);
-        let address = format!("127.0.1.{}", 1 + (number * STRANGERS + stranger) % ADDRESSES);
+        let address = format!("127.0.1.{}", 1 + (number * STRANGERS + stranger) % addresses);
         let stream = address
             .parse::<LocalBind>()
             .ok()

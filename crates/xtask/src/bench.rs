@@ -41,7 +41,7 @@ enum Form {
 }
 
 /// All macro benches. A new one is a line here and a file `benches/NAME.rs` in its crate, or a crate with a program.
-const BENCHES: [Bench; 10] = [
+const BENCHES: [Bench; 11] = [
     Bench {
         name: "aa",
         what: "how many of 200 comparisons of a path with itself have a false verdict or a false warning (about six minutes)",
@@ -81,6 +81,12 @@ const BENCHES: [Bench; 10] = [
     Bench {
         name: "kill",
         what: "kill -9 of random processes in random phases of runs, and what is left: --kills N, --seed N, --from N",
+        package: "netduel",
+        form: Form::LongTarget,
+    },
+    Bench {
+        name: "attack",
+        what: "changed run files and plans, and names of another user: --flips N, --plans N, --names N, --seed N",
         package: "netduel",
         form: Form::LongTarget,
     },

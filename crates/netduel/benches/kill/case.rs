@@ -66,7 +66,7 @@ struct Running {
 
 /// Plays one kill; `None` when the run ended before its moment. An error says what is wrong.
 pub fn play(seed: u64, number: u64, before: &str) -> Result<Option<Killed>> {
-    let mut random = SplitMix::of_kill(seed, number);
+    let mut random = SplitMix::of_case(seed, number);
     let scene = *random.one_of(&SCENES);
     // Every third run is killed before its first trial has ended, and soon after the last one there is nothing to kill.
     let after_trials = random.below(TRIALS + 4).saturating_sub(3);

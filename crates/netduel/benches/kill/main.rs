@@ -3,6 +3,7 @@
 //! Half of the runs are then resumed. Runs in namespaces of its own, and touches no process and no setting of the machine.
 mod case;
 mod processes;
+#[path = "../support/random.rs"]
 mod random;
 mod scene;
 #[path = "../support/stage.rs"]

@@ -4,8 +4,8 @@
 pub struct SplitMix(u64);
 
 impl SplitMix {
-    /// The numbers of one kill: they depend on the seed and the number of the kill only, so that one kill can be repeated alone.
-    pub fn of_kill(seed: u64, number: u64) -> Self {
+    /// The numbers of one case: they depend on the seed and the number of the case only, so that one case can be repeated alone.
+    pub fn of_case(seed: u64, number: u64) -> Self {
         let mut random = Self(seed);
         let start = random.next();
         Self(start ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
