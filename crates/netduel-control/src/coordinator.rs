@@ -18,6 +18,7 @@ mod search;
 mod surroundings;
 mod timing;
 mod trial;
+mod unread;
 mod validity;
 
 use netduel_model::plan::ResolvedPlan;

@@ -15,6 +15,7 @@ use super::host::{EndWords, HostLink};
 use super::restoring::NotRestored;
 use super::surroundings::{Clock, Launcher, Listener};
 use super::timing::restore_timeout_ns;
+use super::unread::drop_old_figures;
 use crate::launcher::{AgentId, Agents, Arrival};
 use crate::peer::{AgentEvent, PeerError};
 use crate::protocol::{DESCRIBE_TIMEOUT_NS, FailureKind, FromAgent, Limits, Recovery, ToAgent};
@@ -363,6 +364,8 @@ impl<'a> Hosts<'a> {
                 }
                 _ => {
                     self.link(host)?;
+                    // Until the answer is there, nothing else is read.
+                    drop_old_figures(&mut self.events);
                     self.listen()?;
                 }
             }
