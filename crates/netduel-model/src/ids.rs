@@ -129,7 +129,8 @@ impl<'de> Deserialize<'de> for Token {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         let wrong = || serde::de::Error::custom("a token is 32 hexadecimal digits");
-        if text.len() != 32 || !text.is_ascii() {
+        // The conversion takes a sign, too.
+        if text.len() != 32 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(wrong());
         }
         let mut bytes = [0; 16];
@@ -160,7 +161,9 @@ mod tests {
         let json = serde_json::to_string(&token).unwrap();
         assert_eq!(serde_json::from_str::<Token>(&json).unwrap(), token);
         assert!(!format!("{token:?}").contains("ab"));
-        assert!(serde_json::from_str::<Token>("\"abc\"").is_err());
+        for wrong in ["abc".to_owned(), "+1".repeat(16), "é".repeat(16)] {
+            assert!(serde_json::from_str::<Token>(&format!("\"{wrong}\"")).is_err(), "{wrong}");
+        }
         assert!(!token.matches(&[0xab; 15]));
         assert!(token.matches(&[0xab; 16]));
     }
