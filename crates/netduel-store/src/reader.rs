@@ -100,7 +100,7 @@ pub(crate) struct Outline {
     pub end: Option<RunEnd>,
     /// An incomplete last record.
     pub torn: Option<TornTail>,
-    /// Number of records that are known to be damaged.
+    /// Number of records that are left out: damaged ones, and trials that do not belong to the run.
     pub damaged: u64,
 }
 
@@ -183,6 +183,8 @@ pub(crate) fn read_outline(file: &File, path: &Path) -> Result<Outline, StoreErr
                 if !is_checked || belonging.fault(&outline.header.plan, &trial).is_none() {
                     belonging.add(&trial);
                     outline.trials += 1;
+                } else {
+                    outline.damaged += 1;
                 }
             }
             Ok(Record::Warning(_)) => {}

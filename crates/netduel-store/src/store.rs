@@ -76,7 +76,7 @@ pub struct RunContents {
     pub end: Option<RunEnd>,
     /// An incomplete last record.
     pub torn: Option<TornTail>,
-    /// Number of records that are known to be damaged.
+    /// Number of records that are left out: damaged ones, and trials that do not belong to the run.
     pub damaged: u64,
     /// Whether a process writes the run now.
     pub in_use: bool,

@@ -53,7 +53,7 @@ pub struct StoredRun {
     pub end: Option<RunEnd>,
     /// Whether the last record is incomplete, as after a power failure.
     pub torn: Option<bool>,
-    /// Records whose checksum shows that they were changed; reports leave them out.
+    /// Records that reports leave out: those whose checksum shows that they were changed, and trials of another run.
     pub damaged_records: Option<u64>,
 }
 

@@ -258,7 +258,7 @@ fn trials_that_do_not_belong_to_the_run_are_named_and_left_out() {
     assert!(named[1].starts_with("line 5: ") && named[1].ends_with("no arm unknown"), "{named:?}");
     assert_eq!((found.trials, found.damaged.len(), found.missing), (2, 0, None));
     let listed = store.list().expect("a listing").remove(0).contents.expect("it can be read");
-    assert_eq!((listed.trials, listed.damaged), (2, 0));
+    assert_eq!((listed.trials, listed.damaged), (2, 2));
 }
 
 #[test]
