@@ -28,11 +28,14 @@ pub(crate) fn trial_bytes_max(plan: &ResolvedPlan) -> u64 {
         let streams = facts.sockets.count();
         let seconds = workload.timing.duration.0 / 1_000_000_000 + 1;
         let fine = if facts.events.is_empty() { 0 } else { FINE_BYTES };
-        let kept = seconds * (facts.arrivals_stored * ARRIVAL_BYTES + fine);
+        // The plan of a changed run file may have any number.
+        let each_second = facts.arrivals_stored.saturating_mul(ARRIVAL_BYTES).saturating_add(fine);
+        let kept = each_second.saturating_mul(seconds);
         let intervals = workload.timing.duration.0 / SAMPLE_INTERVAL_NS + 1;
-        intervals * INTERVAL_BYTES + streams * STREAM_BYTES + kept
+        let reports = streams.saturating_mul(STREAM_BYTES);
+        intervals.saturating_mul(INTERVAL_BYTES).saturating_add(reports).saturating_add(kept)
     });
-    BASE_BYTES + largest.max().unwrap_or_default()
+    largest.max().unwrap_or_default().saturating_add(BASE_BYTES)
 }
 
 /// Reserves space beyond the end of a file without changing its length. On a file system without reservation only the free space is checked,
@@ -54,4 +57,26 @@ fn check_free(file: &File, bytes: u64) -> io::Result<()> {
         return Err(io::ErrorKind::StorageFull.into());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use netduel_model::units::{Nanos, PerSecond};
+    use netduel_model::workload::Traffic;
+
+    use super::*;
+
+    #[test]
+    fn space_for_the_largest_numbers_of_a_plan_is_the_largest() {
+        let text = include_str!("../../../plans/failover.toml");
+        let mut plan = netduel_model::plan::parse(text, "plans/failover.toml").expect("a valid plan");
+        let before = trial_bytes_max(&plan);
+        for workload in plan.arms.iter_mut().flat_map(|arm| &mut arm.workloads) {
+            workload.timing.duration = Nanos(u64::MAX);
+            if let Traffic::Failover(settings) = &mut workload.traffic {
+                settings.rate = PerSecond(u64::MAX);
+            }
+        }
+        assert_eq!((before < u64::MAX / 2, trial_bytes_max(&plan)), (true, u64::MAX));
+    }
 }

@@ -67,7 +67,7 @@ pub(super) fn judge(
 
 /// `event 2 (return)`: events are counted from 1, as in the plan.
 fn numbered(event: &PathEventRecord) -> String {
-    format!("event {} ({})", event.index + 1, event.kind)
+    format!("event {} ({})", u64::from(event.index) + 1, event.kind)
 }
 
 /// When traffic of this duration ended.
@@ -122,6 +122,8 @@ mod tests {
         assert_eq!(late(2, &[event(0, 1), event(1, end_ns - 1)], end_ns), None);
         let text = late(2, &[event(0, 1), event(1, end_ns + 12_000_000)], end_ns).unwrap();
         assert!(text.starts_with("event 2 (return) was made 12 ms after the traffic had ended"), "{text}");
+        // The place is an agent's, as the start is.
+        assert_eq!(numbered(&event(u32::MAX, 1)), "event 4294967296 (return)");
         let text = late(2, &[event(0, 1)], end_ns).unwrap();
         assert!(text.starts_with("the traffic had ended when 1 of 2 events had been made"), "{text}");
     }

@@ -89,7 +89,8 @@ pub(super) fn facts(settings: &Failover) -> Facts<'_> {
         sockets: Sockets {
             tcp: streams,
             udp: 1,
-            counters: streams + 1,
+            // A changed run file may have any number.
+            counters: streams.saturating_add(1),
             bulk: streams,
             accounted: streams,
             ..Sockets::default()
@@ -97,7 +98,7 @@ pub(super) fn facts(settings: &Failover) -> Facts<'_> {
         // A ring or a pipe for each.
         descriptors: Descriptors { fixed: u64::from(streams) * 2, shared: (0, 0) },
         // The streams and the probes.
-        threads: Threads::Bulk(streams + 1),
+        threads: Threads::Bulk(streams.saturating_add(1)),
         concurrency: streams,
         payload: direction,
         bulk: direction,

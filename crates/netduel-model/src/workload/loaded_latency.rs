@@ -102,7 +102,8 @@ pub(super) fn number(settings: &LoadedLatency, key: &str, timing: &Timing) -> Op
 }
 
 pub(super) fn facts(settings: &LoadedLatency) -> Facts<'_> {
-    let bulk = settings.streams + 1;
+    // A changed run file may have any number.
+    let bulk = settings.streams.saturating_add(1);
     let (tcp, udp) = match settings.probe {
         ProbeProtocol::Udp => (0, 1),
         ProbeProtocol::Tcp => (1, 0),
@@ -110,17 +111,17 @@ pub(super) fn facts(settings: &LoadedLatency) -> Facts<'_> {
     let runtime_tcp = LoadedLatency::FOREIGN_CONNECTIONS;
     Facts {
         sockets: Sockets {
-            tcp: bulk + 1 + tcp,
+            tcp: bulk.saturating_add(1 + tcp),
             udp,
             runtime_tcp,
-            counters: bulk + 1 + runtime_tcp,
+            counters: bulk.saturating_add(1 + runtime_tcp),
             bulk,
             accounted: bulk,
             ..Sockets::default()
         },
         descriptors: Descriptors { fixed: u64::from(settings.streams) * 2, shared: (0, 0) },
         // The streams, the one that also carries round trips, and the probes.
-        threads: Threads::Bulk(settings.streams + 2),
+        threads: Threads::Bulk(settings.streams.saturating_add(2)),
         concurrency: settings.streams,
         payload: Some(settings.direction),
         bulk: Some(settings.direction),
@@ -209,7 +210,7 @@ pub(super) fn words(settings: &LoadedLatency) -> Vec<String> {
     let mut words = vec![format!("{} probes of {size} at {rate}", probe.words())];
     words.push(format!("idle for {idle}"));
     // One more stream carries round trips in its data.
-    words.push(format!("then {} {}", plural(streams + 1, "TCP stream"), direction.words()));
+    words.push(format!("then {} {}", plural(streams.saturating_add(1), "TCP stream"), direction.words()));
     words.push(engine.words().to_owned());
     words.extend(congestion.iter().cloned());
     words

@@ -1,10 +1,11 @@
 //! Defaults and refusals of the workloads that need more than one kind of socket.
 use netduel_model::metric::Metric;
-use netduel_model::plan::{ResolvedPlan, parse};
+use netduel_model::plan::spec::SettingsSpec;
+use netduel_model::plan::{ResolvedPlan, parse, traffic};
 use netduel_model::search::{SearchGoal, SearchPreset};
 use netduel_model::units::{Bytes, Nanos, PerSecond};
 use netduel_model::workload::{
-    Direction, LoadedLatency, ProbeProtocol, TcpEngine, Traffic, Transaction, Wait, Workload,
+    Direction, LoadedLatency, ProbeProtocol, TcpEngine, Traffic, Transaction, Wait, Workload, WorkloadType,
 };
 
 /// A plan whose one workload is of this type, with these settings.
@@ -40,6 +41,29 @@ fn refused(kind: &str, settings: &str) -> String {
     let errors = parse(&plan(kind, settings), "p").expect_err("it is wrong").to_string();
     assert_eq!(errors.lines().count(), 1, "{errors}");
     errors.split_once("workloads[0].").expect("it is about the workload").1.to_owned()
+}
+
+/// The plan of a run file that was changed may have any number, and no command may end by it.
+#[test]
+fn facts_and_words_of_settings_may_have_the_largest_numbers() {
+    for kind in WorkloadType::ALL {
+        let settings = traffic(&SettingsSpec::default(), *kind, Nanos(1_000_000_000));
+        let settings = serde_json::to_value(settings).expect("settings are JSON");
+        let fields = settings.as_object().expect("an object").iter();
+        for (key, _) in fields.filter(|(_, value)| value.is_number()) {
+            let of = |largest: u64| {
+                let mut changed = settings.clone();
+                changed[key] = largest.into();
+                serde_json::from_value::<Traffic>(changed).ok()
+            };
+            let types = [u64::MAX, u32::MAX.into(), u16::MAX.into(), u8::MAX.into()];
+            let largest =
+                types.into_iter().find_map(of).unwrap_or_else(|| panic!("{kind:?}: {key} takes no number"));
+            let facts = largest.facts();
+            assert!(facts.sockets.count() > 0 && facts.descriptors.count(64) < u64::MAX, "{kind:?}: {key}");
+            assert!(!largest.words().is_empty(), "{kind:?}: {key}");
+        }
+    }
 }
 
 #[test]

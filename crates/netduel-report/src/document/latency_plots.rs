@@ -131,7 +131,7 @@ fn tail(arm: &ArmAnalysis, scale: Scaled) -> Vec<Value> {
 /// Shares of round trips in bins of equal width on a logarithmic axis, from the minimum to the 99.9th percentile.
 fn density(histogram: &Histogram, scale: Scaled) -> Vec<Value> {
     let (Some(min), Some(top)) = (histogram.min(), histogram.percentile(99.9)) else { return Vec::new() };
-    let (low, high) = ((min.max(1) as f64).ln(), ((top + 1) as f64).ln());
+    let (low, high) = ((min.max(1) as f64).ln(), (top as f64 + 1.0).ln());
     let width = ((high - low) / DENSITY_BINS as f64).max(0.01);
     let mut shares = vec![0.0; DENSITY_BINS];
     for (value, count) in histogram.pairs() {
