@@ -254,7 +254,7 @@ pub struct Move {
 impl Move {
     fn between(guest: &str, interface: &str, from: &[LinkBytes], to: &[LinkBytes]) -> Self {
         let of_guest = |link: &&LinkBytes| link.guest == guest;
-        let (mut through, mut total) = (0, 0);
+        let (mut through, mut total) = (0_u64, 0_u64);
         for link in to.iter().filter(of_guest) {
             let before = from.iter().filter(of_guest).find(|other| other.interface == link.interface);
             // Less than before: it is a new interface of the same name.
@@ -262,9 +262,9 @@ impl Move {
                 Some(before) if before.bytes <= link.bytes => link.bytes - before.bytes,
                 _ => link.bytes,
             };
-            total += bytes;
+            total = total.saturating_add(bytes);
             if link.interface == interface {
-                through += bytes;
+                through = through.saturating_add(bytes);
             }
         }
         Self { interface: interface.to_owned(), through, total }
@@ -337,6 +337,9 @@ mod tests {
         assert!(moves.iter().all(|one| one.failure().is_none()));
         // The other end's interface was not taken, so nothing of it is expected on the synthetic path.
         assert_eq!(events.moves("a", Side::Server, "vf0", "syn0")[1].interface, "vf0");
+        // A changed run file may have any number.
+        events.end = bytes(Some(u64::MAX), u64::MAX);
+        assert_eq!(events.moves("a", Side::Client, "vf0", "syn0")[2].total, u64::MAX);
         // Bytes that never came back are no proof.
         events.end = bytes(Some(3), 9_000);
         let failure = events.moves("a", Side::Client, "vf0", "syn0")[2].failure().unwrap();

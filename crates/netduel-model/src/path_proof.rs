@@ -221,16 +221,17 @@ fn by_kind(observation: &Observation, counter: &Counter) -> Vec<(String, u64)> {
             || all.iter().any(|below| below.master.as_deref() == Some(&master.name) && is_vf(below, &all))
     };
     let masters: Vec<&InterfaceDelta> = all.iter().filter(|interface| has_vf(interface)).collect();
-    let (mut through_vf, mut synthetic, mut others) = (0, 0, Vec::new());
+    let (mut through_vf, mut synthetic, mut others) = (0_u64, 0_u64, Vec::new());
     for master in &masters {
         let below = || all.iter().filter(|below| below.master.as_deref() == Some(&master.name));
         let counted = below().filter(|below| is_vf(below, &all)).map(count).fold(0, u64::saturating_add);
         let of_vf = count_of_driver(master).unwrap_or(counted);
-        through_vf += of_vf;
+        through_vf = through_vf.saturating_add(of_vf);
         // A bridge counts what its ports count; a NIC counts what its VF carried and what bypassed the VF.
         let ports: u64 = below().filter(|below| !is_vf(below, &all)).map(count).fold(0, u64::saturating_add);
         let is_nic = master.bus.is_some() || count_of_driver(master).is_some();
-        synthetic += if is_nic { count(master).saturating_sub(of_vf) } else { ports };
+        let beside = if is_nic { count(master).saturating_sub(of_vf) } else { ports };
+        synthetic = synthetic.saturating_add(beside);
     }
     for interface in all.iter().filter(|interface| !interface.is_master) {
         let beneath = masters.iter().any(|master| interface.master.as_deref() == Some(&master.name));
@@ -238,7 +239,7 @@ fn by_kind(observation: &Observation, counter: &Counter) -> Vec<(String, u64)> {
             continue;
         }
         if masters.is_empty() {
-            synthetic += count(interface);
+            synthetic = synthetic.saturating_add(count(interface));
         } else if count(interface) > 0 {
             others.push((interface.name.clone(), count(interface)));
         }
@@ -275,6 +276,14 @@ mod tests {
         let seen = [interface("vf0", false, 10), interface("syn0", false, 990)];
         let failure = PathProof::from_interfaces(Role::Server, "vf0", &seen, None).failure().unwrap();
         assert!(failure.reason().contains("1.0 %") && failure.reason().contains("syn0 990 B"), "{failure:?}");
+    }
+
+    /// They are an agent's.
+    #[test]
+    fn counters_may_be_the_largest_numbers() {
+        let all = ["eth0", "eth1"].map(|name| on_bus(name, None, "pci", u64::MAX)).to_vec();
+        let proof = PathProof::from_kinds(Role::Client, PathKind::Vf, &seen(all, &[]), None);
+        assert_eq!(proof.bytes, [("synthetic".to_owned(), u64::MAX)]);
     }
 
     #[test]

@@ -326,8 +326,8 @@ impl Probes<'_> {
 
     fn at(&self, index: usize, span: Span) -> Seen {
         let outage = self.longest(span.began, span.until.min(span.ended.saturating_add(REACH_NS)));
-        let starts =
-            |index: usize| self.spans.get(index).map_or(i64::MAX, |(span, _)| span.began - IN_FLIGHT_NS);
+        let early = |(span, _): &(Span, _)| span.began.saturating_sub(IN_FLIGHT_NS);
+        let starts = |index: usize| self.spans.get(index).map_or(i64::MAX, early);
         let here = starts(index)..starts(index + 1);
         let lost =
             self.missing().iter().filter(|(when, _)| here.contains(when)).map(|(_, count)| count).total();

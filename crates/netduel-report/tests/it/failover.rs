@@ -434,6 +434,16 @@ fn quantiles_are_nearest_ranks() {
     assert_eq!(quantile(&[], 0.5), None);
 }
 
+/// A run file may be from elsewhere.
+#[test]
+fn event_at_the_smallest_time_is_tolerated() {
+    let mut trial = trial("surprise", probes(0..0), probes(0..0), |_| 1_000_000);
+    // On the axis of the trial there is no smaller one.
+    trial.lab_events.as_mut().unwrap().events[0].began_ns = (1 << 63) + 7_000_000_000;
+    let run = stored(plan(), vec![trial]);
+    assert!(!terminal::report(&document(&run), 80, false).is_empty());
+}
+
 #[test]
 fn invalid_columns_are_tolerated() {
     let far = i64::MAX / 2;
