@@ -1,5 +1,7 @@
 //! Why a call of `az` or a deployment failed: the codes of Azure that users meet, in words with a remedy. Anything else is shown as `az`
 //! printed it. Pure.
+//!
+//! Long because: the codes, their words and the outputs of `az` that have them are read together.
 use std::fmt;
 
 use netduel_model::bed::{Bed, Placement};
