@@ -217,3 +217,17 @@ pub(super) fn parts(workload: &WorkloadAnalysis) -> Option<Figure> {
         in_text: true,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Those of a changed run file.
+    #[test]
+    fn longest_round_trip_may_be_the_largest_number() {
+        let mut histogram = Histogram::new();
+        histogram.record(u64::MAX);
+        let bins = density(&histogram, Scaled { factor: 1.0, unit: "ns" });
+        assert!(bins.len() == DENSITY_BINS && bins[0][2] == json!(100.0), "{bins:?}");
+    }
+}
