@@ -9,7 +9,12 @@ use rustix::net::sockopt::Timeout;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with, sockopt};
 
 use crate::local_bind::LocalBind;
-use crate::socket_option;
+use crate::{socket_option, tcp_info};
+
+/// States of a connection (include/net/tcp_states.h): ended.
+const CLOSE: u8 = 7;
+/// `TCP_FIN_WAIT1`, `TCP_LAST_ACK` and `TCP_CLOSING`: the peer has not acknowledged the FIN of this end.
+const FIN_UNACKNOWLEDGED: [u8; 3] = [4, 9, 11];
 
 fn open(address: SocketAddr, congestion: Option<&str>) -> io::Result<rustix::fd::OwnedFd> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
@@ -190,9 +195,42 @@ pub fn receive_discard(stream: &TcpStream, length: usize) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
+/// Bytes of this end, sent or not, that the peer has not acknowledged (`SIOCOUTQ`, tcp(7)); 0 for a connection
+/// that has ended.
+///
+/// # Errors
+/// `EINVAL` on a socket that listens.
+pub fn unacknowledged(stream: &TcpStream) -> io::Result<u64> {
+    // First: the FIN can be acknowledged meanwhile, and is then in neither figure.
+    let state = tcp_info::read(stream)?.state();
+    if state == Some(CLOSE) {
+        return Ok(0);
+    }
+    // The FIN has a sequence number, and the kernel counts these.
+    let fin = u64::from(state.is_some_and(|state| FIN_UNACKNOWLEDGED.contains(&state)));
+    let mut bytes: libc::c_int = 0;
+    let argument: *mut libc::c_int = &raw mut bytes;
+    // SAFETY: SIOCOUTQ writes one `int`, which `argument` points to and which lives through the call; the
+    // descriptor is borrowed and so open.
+    let result = unsafe { libc::ioctl(stream.as_fd().as_raw_fd(), libc::TIOCOUTQ as _, argument) };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(u64::try_from(bytes).unwrap_or(0).saturating_sub(fin))
+}
+
+/// Makes the close of a connection discard what the peer has not acknowledged, and reset the connection
+/// (`SO_LINGER` of 0 s, socket(7)). Otherwise the kernel continues to send it after the close.
+///
+/// # Errors
+/// None on an open socket of this kind.
+pub fn discard_at_close(stream: &TcpStream) -> io::Result<()> {
+    Ok(sockopt::set_socket_linger(stream, Some(Duration::ZERO))?)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
+    use std::io::{Read as _, Write};
 
     use super::*;
 
@@ -219,6 +257,63 @@ mod tests {
             total += count;
         }
         assert_eq!(total, 3000);
+    }
+
+    /// Sends until the peer, which does not read, has a full window and this end a full buffer; returns the number of bytes.
+    fn fill(mut stream: &TcpStream) -> u64 {
+        stream.set_nonblocking(true).unwrap();
+        let block = vec![7; 64 << 10];
+        let mut sent = 0;
+        loop {
+            match stream.write(&block) {
+                Ok(count) => sent += count as u64,
+                Err(error) => {
+                    assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+                    return sent;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn data_is_unacknowledged_until_the_peer_has_room_for_it_and_a_fin_is_no_data() {
+        let (client, mut server) = pair();
+        assert_eq!(unacknowledged(&client).unwrap(), 0);
+        let sent = fill(&client);
+        let waiting = unacknowledged(&client).unwrap();
+        assert!(waiting > 0 && waiting <= sent, "{waiting} of {sent}");
+        crate::socket::shut_down_sending(&client).unwrap();
+        assert!(unacknowledged(&client).unwrap() <= waiting);
+        let mut received = Vec::new();
+        server.read_to_end(&mut received).unwrap();
+        assert_eq!(received.len() as u64, sent);
+        // The end of the stream has arrived; its acknowledgement may be delayed.
+        while unacknowledged(&client).unwrap() > 0 {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn close_of_a_connection_discards_what_it_was_told_to() {
+        let (client, mut server) = pair();
+        let sent = fill(&client);
+        crate::socket::shut_down(&client).unwrap();
+        discard_at_close(&client).unwrap();
+        drop(client);
+        let mut received = Vec::new();
+        let error = server.read_to_end(&mut received).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+        assert!((received.len() as u64) < sent, "{} of {sent}", received.len());
+    }
+
+    #[test]
+    fn connection_that_has_ended_has_nothing_unacknowledged() {
+        let (client, server) = pair();
+        fill(&client);
+        discard_at_close(&server).unwrap();
+        drop(server);
+        assert!(crate::socket::wait_readable(&[client.as_fd()], Duration::from_secs(10)).unwrap()[0]);
+        assert_eq!(unacknowledged(&client).unwrap(), 0);
     }
 
     #[test]

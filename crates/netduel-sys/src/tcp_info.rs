@@ -41,6 +41,8 @@ macro_rules! fields {
 }
 
 fields! {
+    /// The state (include/net/tcp_states.h).
+    state: u8 = 0,
     /// Sender's maximum segment size, bytes.
     snd_mss: u32 = 16,
     /// Unacknowledged segments now.
