@@ -111,9 +111,11 @@ impl Control {
         }
     }
 
-    /// Drops the sockets; they close when the threads have ended, too.
-    pub(crate) fn release_sockets(&self) {
-        *lock(&self.sockets) = None;
+    /// Drops the sockets; they close when the threads have ended, too. What a peer has not acknowledged by then
+    /// is discarded. Returns the number of connections with such data.
+    pub(crate) fn release_sockets(&self) -> usize {
+        let sockets = lock(&self.sockets).take();
+        sockets.map_or(0, |sockets| sockets.discard_unacknowledged())
     }
 
     /// Whether senders continue.

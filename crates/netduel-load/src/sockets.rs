@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use netduel_sys::icmp::IcmpSocket;
 use netduel_sys::local_bind::LocalBind;
-use netduel_sys::socket;
+use netduel_sys::{socket, tcp};
 
 use crate::connection_source::ConnectionSource;
 
@@ -70,6 +70,14 @@ impl Sockets {
         self.shut_down_responders();
     }
 
+    /// Makes the close of connections with unacknowledged data discard it: the kernel would send it in the next
+    /// trial. Returns their number.
+    pub(crate) fn discard_unacknowledged(&self) -> usize {
+        // An error of these calls means that the connection has ended.
+        let has_data = |stream: &&Arc<TcpStream>| tcp::unacknowledged(stream).is_ok_and(|bytes| bytes > 0);
+        self.tcp.iter().filter(has_data).filter(|stream| tcp::discard_at_close(stream).is_ok()).count()
+    }
+
     /// Shuts down the sockets on which no peer signals the end.
     pub(crate) fn shut_down_responders(&self) {
         for flow in &self.udp {
@@ -83,9 +91,45 @@ impl Sockets {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{ErrorKind, Read as _, Write as _};
     use std::net::{Ipv4Addr, TcpListener};
 
     use super::*;
+
+    /// A connection, the client's end first.
+    fn pair() -> (Arc<TcpStream>, TcpStream) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (Arc::new(client), listener.accept().unwrap().0)
+    }
+
+    #[test]
+    fn data_that_a_reader_never_took_is_discarded_and_other_data_is_not() {
+        let (stuck, mut stopped) = pair();
+        stuck.set_nonblocking(true).unwrap();
+        let block = vec![7; 64 << 10];
+        let mut sent = 0;
+        while let Ok(count) = (&*stuck).write(&block) {
+            sent += count;
+        }
+        let (quiet, mut reader) = pair();
+        (&*quiet).write_all(b"abc").unwrap();
+        reader.read_exact(&mut [0; 3]).unwrap();
+        // The acknowledgement comes with the answer.
+        reader.write_all(b"d").unwrap();
+        (&*quiet).read_exact(&mut [0; 1]).unwrap();
+
+        let sockets = Sockets { tcp: vec![stuck, quiet], ..Sockets::default() };
+        // As at the end of a trial.
+        sockets.shut_down();
+        assert_eq!(sockets.discard_unacknowledged(), 1);
+        drop(sockets);
+        let mut received = Vec::new();
+        let error = stopped.read_to_end(&mut received).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+        assert!(received.len() < sent, "{} of {sent}", received.len());
+        assert_eq!(reader.read(&mut [0; 1]).unwrap(), 0, "the end of the stream");
+    }
 
     #[test]
     #[should_panic(expected = "an end has one acceptor of connections")]

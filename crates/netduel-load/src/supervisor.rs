@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use netduel_model::ids::Token;
 use netduel_model::packet_path::PacketReport;
-use netduel_model::sample::{ConnectionReport, EndReport, StreamReport};
+use netduel_model::sample::{ConnectionReport, EndReport, StreamReport, UNACKNOWLEDGED};
 use netduel_model::workload::{Role, SAMPLE_INTERVAL_NS, Workload};
 use netduel_sys::{affinity, clock, socket, tcp, udp, usage};
 
@@ -132,7 +132,9 @@ impl Supervisor {
         drop((self.registration.take(), self.stamping.take()));
         let (mut counted, mut threads) = (Vec::with_capacity(count), Vec::with_capacity(count));
         for (thread, result) in finished {
-            counted.push(result.inspect_err(|_| self.control.release_sockets())?);
+            counted.push(result.inspect_err(|_| {
+                self.control.release_sockets();
+            })?);
             threads.push(thread);
         }
         let after =
@@ -235,7 +237,8 @@ impl Supervisor {
         let mut tallies = vec![self.setup];
         let accounted = facts.sockets.accounted as usize;
         let mut streams = streams(&self.control, sockets, accounted, &mut tallies[0]);
-        self.control.release_sockets();
+        let discarded = self.control.release_sockets() as u64;
+        tallies[0].count_times(UNACKNOWLEDGED.0, UNACKNOWLEDGED.1, discarded);
         let thread_use = report::thread_use(threads.iter().map(|thread| thread.run_and_wait));
         let mut totals = Totals::default();
         for (thread, counted) in threads.into_iter().zip(counted) {

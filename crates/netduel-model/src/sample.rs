@@ -440,6 +440,9 @@ pub struct ErrorCount {
     pub count: u64,
 }
 
+/// Call and text of the entry for connections whose data the peer had not acknowledged when an end was over.
+pub const UNACKNOWLEDGED: (&str, &str) = ("close", "unacknowledged data was discarded");
+
 /// Figures of a running trial, for the progress line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LiveFigures {

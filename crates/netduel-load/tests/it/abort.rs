@@ -1,5 +1,6 @@
 //! Aborts: every thread wakes, and the counts are kept.
 use netduel_load::{prepare_client, prepare_server};
+use netduel_model::sample::UNACKNOWLEDGED;
 use netduel_model::units::{Bytes, Nanos};
 use netduel_model::workload::{
     Direction, Family, FlowTuning, ProbeProtocol, TcpEngine, Traffic, UdpOffload, UdpStream, Wait,
@@ -92,4 +93,26 @@ fn dead_tcp_sender_ends_its_receiver_and_counts_are_kept() {
     server_done.recv_timeout(LIMIT).expect("the end of the streams ends the receiver");
     let received = server.join().unwrap().received.unwrap().bytes;
     assert!(received > 0 && received <= sent, "received {received} of {sent}");
+}
+
+#[test]
+fn data_that_the_peer_never_read_is_discarded_and_counted() {
+    let _turn = turn();
+    let mut traffic = tcp(2, Direction::Up, TcpEngine::Copy);
+    if let Traffic::TcpStream(stream) = &mut traffic {
+        // More than the peer's buffer takes unread, in the first call.
+        stream.block = Bytes(8 << 20);
+    }
+    let workload = workload(traffic, Family::Ipv4, 3_600_000);
+    // Connected and never started, it reads nothing.
+    let server = prepare_server(&workload, loopback(Family::Ipv4), TOKEN).unwrap();
+    let client = prepare_client(&workload, loopback(Family::Ipv4), server.ports(), TOKEN, LIMIT).unwrap();
+    let client = client.start(Box::new(|| ()));
+    while client.live().sent_bytes == 0 {
+        std::thread::yield_now();
+    }
+    client.abort();
+    let errors = client.join().unwrap().errors;
+    let discarded = errors.iter().find(|error| (&*error.call, &*error.error) == UNACKNOWLEDGED);
+    assert!(discarded.is_some_and(|error| (1..=2).contains(&error.count)), "{errors:?}");
 }
