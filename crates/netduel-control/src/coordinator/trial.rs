@@ -53,6 +53,7 @@ impl Conductor<'_> {
                 }
                 validity::judge_packets(workload, &mut trial, [&client, &server]);
                 validity::judge_round_trips(&mut trial, &client);
+                validity::judge_streams(workload, &mut trial, [&client, &server]);
                 trial.client = Some(client);
                 trial.server = Some(server);
                 // The loss of an agent while it undoes changes does not invalidate the results.

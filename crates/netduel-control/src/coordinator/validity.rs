@@ -1,7 +1,7 @@
-//! Checks of the results of both ends that fail a trial: packets that never left the host although their generator counts them as sent, and
-//! round trips of which none was completed.
+//! Checks of the results of both ends that fail a trial: packets that never left the host although their generator
+//! counts them as sent, round trips of which none was completed, and streams whose data was not acknowledged.
 use netduel_model::packet_path::FRAMES_REJECTED;
-use netduel_model::sample::ErrorCount;
+use netduel_model::sample::{ErrorCount, UNACKNOWLEDGED};
 use netduel_model::trial::{Trial, TrialEnd, Validity};
 use netduel_model::workload::Workload;
 
@@ -55,6 +55,26 @@ pub(super) fn judge_round_trips(trial: &mut Trial, client: &TrialEnd) {
     }
 }
 
+/// Fails a trial of streams whose data was not acknowledged when its end gave up: they had not ended. A workload
+/// that interrupts its own path may end so.
+pub(super) fn judge_streams(workload: &Workload, trial: &mut Trial, ends: [&TrialEnd; 2]) {
+    if !workload.traffic.facts().is_stream() {
+        return;
+    }
+    let discarded = |error: &&ErrorCount| (&*error.call, &*error.error) == UNACKNOWLEDGED;
+    for report in ends.map(|end| &end.report) {
+        if let Some(ErrorCount { count, .. }) = report.errors.iter().find(discarded) {
+            let (role, peer) = (report.role, report.role.opposite());
+            let reason = format!(
+                "the {peer} had not acknowledged all data of the {role} when the time for it was over \
+                 (connections: {count}), and the rest was discarded; look for a receiver that stopped reading or \
+                 a path that was lost"
+            );
+            trial.validity = Validity::Failed { reason };
+        }
+    }
+}
+
 /// Why packets were never sent, as opposed to lost: the kernel generated `sent`, the sender's interface counted `counted`, the receiver `taken`.
 fn unseen(interface: &str, sent: u64, counted: Option<u64>, taken: u64) -> Option<String> {
     // The handshake and the end markers are a few packets.
@@ -70,6 +90,7 @@ fn unseen(interface: &str, sent: u64, counted: Option<u64>, taken: u64) -> Optio
 #[cfg(test)]
 mod tests {
     use netduel_model::observation::Observation;
+    use netduel_model::plan::parse;
 
     use super::*;
 
@@ -83,24 +104,53 @@ mod tests {
         assert_eq!(unseen("va", 10, Some(0), 0), None, "too few to tell");
     }
 
+    /// The end of a client, which failed in one call or in none.
+    fn client(failed: Option<(&str, &str)>, round_trips: serde_json::Value) -> TrialEnd {
+        let errors =
+            failed.map(|(call, error)| serde_json::json!({ "call": call, "error": error, "count": 1 }));
+        let report = serde_json::json!({
+            "role": "client", "sent": null, "received": null, "streams": [], "datagrams": null,
+            "errors": errors.into_iter().collect::<Vec<_>>(), "process_cpu_ns": [1, 2],
+            "round_trips": round_trips,
+        });
+        TrialEnd { report: serde_json::from_value(report).unwrap(), observation: Observation::default() }
+    }
+
+    fn valid_trial() -> Trial {
+        let slot = serde_json::json!({ "block": 0, "position": 0, "arm": "a", "workload": "w" });
+        Trial::new(serde_json::from_value(slot).unwrap(), 0, 0)
+    }
+
+    #[test]
+    fn trial_of_streams_with_unacknowledged_data_is_invalid_and_that_of_a_failover_is_not() {
+        let ended = client(None, serde_json::Value::Null);
+        let cut = client(Some(UNACKNOWLEDGED), serde_json::Value::Null);
+        let of = |text: &str, ends: [&TrialEnd; 2]| {
+            let plan = parse(text, "plan.toml").unwrap();
+            let mut trial = valid_trial();
+            judge_streams(&plan.arms[0].workloads[0], &mut trial, ends);
+            trial.validity
+        };
+        let streams = include_str!("../../../../plans/streams.toml");
+        let failover = include_str!("../../../../plans/failover.toml");
+        assert_eq!(of(streams, [&ended, &ended]), Validity::Valid);
+        for ends in [[&cut, &ended], [&ended, &cut]] {
+            let Validity::Failed { reason } = of(streams, ends) else { panic!("it is valid") };
+            assert!(reason.contains("the server had not acknowledged all data of the client"), "{reason}");
+            assert_eq!(of(failover, ends), Validity::Valid);
+        }
+    }
+
     #[test]
     fn trial_without_a_round_trip_is_invalid() {
         let of = |requests: u64, responses: u64, call: Option<&str>| {
-            let histogram = serde_json::json!({ "count": responses, "min": 0, "max": 0, "pairs": [] });
-            let errors =
-                call.map(|call| serde_json::json!({ "call": call, "error": "EPERM: denied", "count": 1 }));
-            let report = serde_json::json!({
-                "role": "client", "sent": null, "received": null, "streams": [], "datagrams": null,
-                "errors": errors.into_iter().collect::<Vec<_>>(), "process_cpu_ns": [1, 2],
-                "round_trips": {
-                    "requests": requests, "responses": responses, "timeouts": requests - responses,
-                    "histogram": histogram, "pacing_error": null, "series": [],
-                },
+            let round_trips = serde_json::json!({
+                "requests": requests, "responses": responses, "timeouts": requests - responses,
+                "histogram": { "count": responses, "min": 0, "max": 0, "pairs": [] },
+                "pacing_error": null, "series": [],
             });
-            let report = serde_json::from_value(report).unwrap();
-            let slot = serde_json::json!({ "block": 0, "position": 0, "arm": "a", "workload": "w" });
-            let mut trial = Trial::new(serde_json::from_value(slot).unwrap(), 0, 0);
-            judge_round_trips(&mut trial, &TrialEnd { report, observation: Observation::default() });
+            let mut trial = valid_trial();
+            judge_round_trips(&mut trial, &client(call.map(|call| (call, "EPERM: denied")), round_trips));
             trial.validity
         };
         assert_eq!(of(5, 1, None), Validity::Valid);
