@@ -98,12 +98,17 @@ fn write(has_gzip: bool) -> String {
 
 /// The command of a copy: reads the file from its input, compares it, gives it its name, and removes older builds. The checksum decides, and
 /// the exit code of gzip(1) explains: with a warning it still wrote the whole file.
+///
+/// The temporary name has the host and the process. A shell that was killed leaves its file, which the next
+/// copy removes; another host may be copying to the same home. The trap of PIPE is for a message to a connection
+/// that has ended: the shell then still removes its file.
 pub fn copy(probe: &Probe, checksum_wanted: &str) -> String {
     // In one line and without exclamation marks: the C shell passes it on.
     let digits = "[0-9a-f]".repeat(16);
     let script = format!(
-        "umask 077; f={}; d=${{f%/*}}; b=${{d%/*}}; mkdir -p \"$d\" || exit {NO_FOLDER}; t=$d/.copy.$$; \
-         trap 'rm -f \"$t\"' EXIT; trap 'exit 1' HUP INT TERM; \
+        "umask 077; f={}; d=${{f%/*}}; b=${{d%/*}}; mkdir -p \"$d\" || exit {NO_FOLDER}; h=$(uname -n); \
+         for o in \"$d\"/.copy.\"$h\".*; do kill -0 \"${{o##*.}}\" 2>/dev/null || rm -f \"$o\"; done; \
+         t=$d/.copy.$h.$$; trap 'rm -f \"$t\"' EXIT; trap 'exit 1' HUP INT PIPE TERM; \
          {}; chmod 700 \"$t\" || exit {NOT_WRITTEN}; {}; \
          [ \"$s\" = {checksum_wanted} ] || {{ \
          [ \"$g\" = 0 ] || {{ echo \"gzip ended with exit code $g\" >&2; exit {NOT_DECOMPRESSED}; }}; \
@@ -209,6 +214,27 @@ mod tests {
             let left = fs::read_dir(root.path().join("it's/1-build")).expect("the folder").count();
             assert_eq!(left, 0, "{output:?}");
         }
+    }
+
+    #[test]
+    fn files_of_copies_whose_shell_was_killed_are_removed() {
+        let program = b"a program";
+        let root = tempfile::tempdir().expect("a folder");
+        let folder = root.path().join("it's/1-build");
+        fs::create_dir_all(&folder).expect("the folder");
+        let mut ended = Command::new("true").spawn().expect("true starts");
+        ended.wait().expect("it ends");
+        let host = Command::new("uname").arg("-n").output().expect("uname starts").stdout;
+        let host = String::from_utf8(host).expect("a name");
+        let host = host.trim();
+        let left = [(host, ended.id()), (host, std::process::id()), ("another-host", ended.id())];
+        let left = left.map(|(host, process)| folder.join(format!(".copy.{host}.{process}")));
+        for file in &left {
+            fs::write(file, "a part").expect("a file");
+        }
+        let output = copy_to(root.path(), false, program, program);
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(left.map(|file| file.exists()), [false, true, true]);
     }
 
     #[test]
