@@ -11,6 +11,7 @@ use crate::support::{Bench, Finished, LATENCY, UnderWay, signal, signal_those_le
 
 mod agent;
 mod compression;
+mod ended_copy;
 mod folder;
 mod jump_host;
 mod same_configuration;

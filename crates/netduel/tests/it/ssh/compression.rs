@@ -7,7 +7,7 @@ use super::{Scene, Sshd, assert_names, refusal, with_sshd};
 use crate::support::{Finished, until};
 
 /// The folder of the builds on the host.
-const FOLDER: &str = "home/.cache/netduel";
+pub(super) const FOLDER: &str = "home/.cache/netduel";
 
 fn inspect(scene: &Scene) -> Finished {
     scene.run(&["inspect", "ssh:vm1", "--no-metadata", "--fail-on", "never"]).expect_code(0)
@@ -15,7 +15,7 @@ fn inspect(scene: &Scene) -> Finished {
 
 /// The host has one copy, which is this program.
 #[track_caller]
-fn assert_copied(scene: &Scene) {
+pub(super) fn assert_copied(scene: &Scene) {
     let own = fs::read(env!("CARGO_BIN_EXE_netduel")).unwrap();
     let copies = scene.copies(FOLDER);
     assert_eq!(copies.len(), 1, "{copies:?}");
