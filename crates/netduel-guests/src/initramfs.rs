@@ -16,7 +16,9 @@ use crate::scene;
 /// Programs of this machine, which tests and netduel call in guests. dash is the shell, because busybox' own prefers its applets, for
 /// example `ip`, to the real programs.
 const OF_THIS_MACHINE: [&str; 6] = ["dash", "ip", "tc", "ethtool", "ss", "iperf3"];
-/// Applets that must not hide those.
+/// Programs of the fetched packages: the ssh server, and the setting of a NIC's time stamps.
+const OF_PACKAGES: [&str; 2] = ["dropbear", "hwstamp_ctl"];
+/// Applets that must not hide those of this machine.
 const NOT_OF_BUSYBOX: [&str; 5] = ["ip", "tc", "ethtool", "ss", "sh"];
 /// Modules for treatments, in addition to those of scenes' NICs.
 const OTHER_MODULES: [&str; 16] = [
@@ -80,7 +82,9 @@ fn add_programs(archive: &mut Archive, prepared: &Prepared) -> Result<()> {
     for name in OF_THIS_MACHINE {
         add_program(archive, prepared, &find(name)?)?;
     }
-    add_program(archive, prepared, &prepared.unpacked("usr/sbin/dropbear"))?;
+    for name in OF_PACKAGES {
+        add_program(archive, prepared, &prepared.unpacked(&format!("usr/sbin/{name}")))?;
+    }
     archive.link("bin/sh", "dash");
     let applets = text_of(Command::new(&busybox).arg("--list"), "list the applets of busybox")?;
     for applet in applets.lines().filter(|applet| !NOT_OF_BUSYBOX.contains(applet)) {

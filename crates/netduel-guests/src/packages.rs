@@ -16,7 +16,7 @@ const SUITE: &str = "bookworm-backports";
 /// The package that depends on the suite's current kernel. The cloud kernel has no igb, igbvf and e1000e.
 const KERNEL: &str = "linux-image-amd64";
 /// QEMU with the libraries that a Debian without a desktop lacks, and what guests run.
-const PACKAGES: [&str; 20] = [
+const PACKAGES: [&str; 21] = [
     "qemu-system-x86",
     "qemu-system-common",
     "qemu-system-data",
@@ -35,6 +35,7 @@ const PACKAGES: [&str; 20] = [
     "dropbear-bin",
     "libtomcrypt1",
     "libtommath1",
+    "linuxptp",
     "xz-utils",
     "zstd",
 ];

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::coordinator::{Coordinator, assert_all_valid, plan, warnings};
 use super::inspected::interface;
-use super::run;
+use super::{run, run_in_both};
 use super::treatments::LastState;
 
 /// An interface of guest a, and the address of the same interface of guest b.
@@ -28,6 +28,49 @@ pub fn check_time_stamps_and_busy_polling(bed: &mut Bed, coordinator: &Coordinat
     assert_busy_polled(&report, 1);
     assert_no_step_in_delays(&report);
     assert_eq!(stamping(bed, nic), before);
+}
+
+/// Modes of the time stamps of a NIC, as hwstamp_ctl(8) takes them.
+const STAMPS_SENT: &str = "-t 1 -r 0";
+const STAMPS_NOTHING: &str = "-t 0 -r 0";
+
+/// The answers of igb to modes, for the 82576: it stamps every packet that it sends, and of those that it
+/// receives the events of PTP only.
+const STAMP_ANSWERS: [(&str, &str); 4] = [
+    ("-t 1 -r 1", "SIOCSHWTSTAMP failed: Numerical result out of range"),
+    ("-t 1 -r 12", "new settings:\ntx_type 1\nrx_filter 12\n"),
+    (STAMPS_SENT, "new settings:\ntx_type 1\nrx_filter 0\n"),
+    (STAMPS_NOTHING, "new settings:\ntx_type 0\nrx_filter 0\n"),
+];
+
+/// The answers of the driver to modes of the NIC's time stamps, and trials with the stamps of sent packets
+/// enabled as an administrator does it. They are as those without: stamps of one direction have no interval.
+pub fn check_stamps_of_igb(bed: &mut Bed, coordinator: &Coordinator, nic: Nic) {
+    let set = |bed: &mut Bed, mode: &str| {
+        run(&bed.guests()[0], &format!("hwstamp_ctl -i {} {mode} 2>&1 || true", nic.interface))
+    };
+    let before = set(bed, "");
+    assert!(before.contains("current settings:\ntx_type 0\nrx_filter 0\n"), "{before}");
+    for (mode, answer) in STAMP_ANSWERS {
+        let printed = set(bed, mode);
+        assert!(printed.contains(answer), "{mode}: {answer:?} is not in\n{printed}");
+    }
+    let words = |mode: &str| format!("hwstamp_ctl -i {} {mode}", nic.interface);
+    let enabled = format!(
+        "treatments = [{{ command = [\"sh\", \"-c\", \"{} && {} >/tmp/stamps\"], \
+         undo = [\"sh\", \"-c\", \"{}\"], on = \"both\" }}]",
+        words(STAMPS_SENT),
+        words(""),
+        words(STAMPS_NOTHING)
+    );
+    let plan = plan(nic.address, &[("kernel", ""), ("nic", enabled.as_str())], STAMPED, 2);
+    let report = coordinator.report(bed, &plan);
+    assert_all_valid(&report, 4);
+    assert_stamped(&report["workloads"][0]);
+    for shown in run_in_both(bed.guests(), |_| "cat /tmp/stamps; rm /tmp/stamps".to_owned()) {
+        assert!(shown.contains("tx_type 1\n"), "{shown}");
+    }
+    assert_eq!(set(bed, ""), before);
 }
 
 /// Far more than any delay.
@@ -106,7 +149,7 @@ fn stamping(bed: &mut Bed, nic: Nic) -> String {
     printed
 }
 
-/// Nothing has enabled the stamps of the NIC, and netduel enables nothing: the stamps of a trial are those of the kernel.
+/// The stamps of a trial are those of the kernel: netduel enables none of the NIC.
 #[track_caller]
 fn assert_stamped(workload: &Value) {
     for arm in arms_of(workload) {

@@ -14,8 +14,8 @@ use super::hot_add::check_hot_add;
 use super::inspected::{check_remedies, interface};
 use super::killed::{check_killed, check_restored};
 use super::nic_features::{
-    BUSY_POLLING, Nic, assert_busy_polled, check_time_stamps_and_busy_polling, check_time_stamps_and_xdp,
-    check_xdp,
+    BUSY_POLLING, Nic, assert_busy_polled, check_stamps_of_igb, check_time_stamps_and_busy_polling,
+    check_time_stamps_and_xdp, check_xdp,
 };
 use super::places::Places;
 use super::states::{check_nodes, check_states};
@@ -90,6 +90,7 @@ fn igb_scene_is_inspected_treated_and_restored_and_ends_with_its_holder() {
         timed.check("time stamps and busy polling", || {
             check_time_stamps_and_busy_polling(&mut bed, &coordinator, nic);
         });
+        timed.check("time stamps of the NIC", || check_stamps_of_igb(&mut bed, &coordinator, nic));
         timed.check("killed processes", || {
             check_killed(&mut bed, &coordinator, &mut state, Treated::client("10.1.0.2", &[beside_rss]));
         });
