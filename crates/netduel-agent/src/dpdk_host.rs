@@ -95,8 +95,7 @@ fn rebound(device: PathBuf, bus: PathBuf, driver: &'static str, interface: &str)
 /// Resources for a function of the PCI bus: nothing when its driver shares it.
 fn on_pci(sys: &Path, slot: &str, interface: &str) -> Result<Vec<HostResource>, WorkError> {
     let device = sys.join("bus/pci/devices").join(slot);
-    let name = |link: &Path| Some(fs::canonicalize(link).ok()?.file_name()?.to_string_lossy().into_owned());
-    let of_interface = name(&sys.join("class/net").join(interface).join("device"));
+    let of_interface = function_of(sys, interface);
     if of_interface.as_deref() != Some(slot) {
         let is = of_interface.unwrap_or_else(|| "none".to_owned());
         return Err(usage(format!(
@@ -104,7 +103,8 @@ fn on_pci(sys: &Path, slot: &str, interface: &str) -> Result<Vec<HostResource>, 
              or another device"
         )));
     }
-    let driver = name(&device.join("driver")).unwrap_or_default();
+    let driver = fs::canonicalize(device.join("driver")).ok();
+    let driver = driver.and_then(|driver| name(&driver)).unwrap_or_default();
     if SHARING.contains(&driver.as_str()) {
         return Ok(Vec::new());
     }
@@ -115,6 +115,17 @@ fn on_pci(sys: &Path, slot: &str, interface: &str) -> Result<Vec<HostResource>, 
         )));
     }
     Ok(vec![rebound(device, sys.join("bus/pci"), VFIO, interface)])
+}
+
+/// The function of the PCI bus that an interface is of. virtio-net is on a bus of its own below the function.
+fn function_of(sys: &Path, interface: &str) -> Option<String> {
+    let device = fs::canonicalize(sys.join("class/net").join(interface).join("device")).ok()?;
+    let own = name(&device)?;
+    if own.starts_with("virtio") { name(device.parent()?) } else { Some(own) }
+}
+
+fn name(path: &Path) -> Option<String> {
+    Some(path.file_name()?.to_string_lossy().into_owned())
 }
 
 /// The huge pages for so much memory, on the node of an interface. How many of them lack is seen when they are lent: the other end's
@@ -258,5 +269,12 @@ mod tests {
         assert!(matches!(&resources[..], [HostResource::Device { driver: VFIO, .. }]), "{resources:?}");
         let other = on_pci(sys.path(), "0000:00:06.0", "ens5").unwrap_err().message;
         assert!(other.contains("not that of ens5") && other.contains(slot), "{other}");
+
+        // virtio-net has a device of its own below that of the function.
+        let virtio = device.join("virtio1");
+        fs::create_dir(&virtio).unwrap();
+        link(&virtio, &at("class/net/ens5/device"));
+        let resources = on_pci(sys.path(), slot, "ens5").unwrap();
+        assert!(matches!(&resources[..], [HostResource::Device { driver: VFIO, .. }]), "{resources:?}");
     }
 }
