@@ -42,7 +42,7 @@ const OTHER_MODULES: [&str; 16] = [
 const EXECUTABLE: u32 = 0o755;
 const READABLE: u32 = 0o644;
 
-/// Makes the archive; it appears under its name when it is complete.
+/// Makes the archive.
 pub fn make(prepared: &Prepared, kernel: Kernel) -> Result<()> {
     let mut archive = Archive::default();
     for folder in ["dev", "proc", "sys", "tmp", "run", "var/log", "etc/dropbear", "usr"] {
@@ -70,10 +70,14 @@ pub fn make(prepared: &Prepared, kernel: Kernel) -> Result<()> {
     ] {
         archive.file(path, READABLE, text.as_bytes());
     }
-    let path = prepared.initramfs(kernel);
+    write(&prepared.initramfs(kernel), &archive.finished())
+}
+
+/// Writes an archive, which appears under its name when it is complete.
+pub fn write(path: &Path, archive: &[u8]) -> Result<()> {
     let partial = path.with_extension("partial");
-    fs::write(&partial, archive.finished()).map_err(file("write", &partial))?;
-    fs::rename(&partial, &path).map_err(file("rename", &partial))
+    fs::write(&partial, archive).map_err(file("write", &partial))?;
+    fs::rename(&partial, path).map_err(file("rename", &partial))
 }
 
 fn add_programs(archive: &mut Archive, prepared: &Prepared) -> Result<()> {
@@ -112,7 +116,7 @@ fn busybox(prepared: &Prepared) -> PathBuf {
 }
 
 /// A program of this machine, in PATH or in the folders of administrators.
-fn find(name: &str) -> Result<PathBuf> {
+pub fn find(name: &str) -> Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
     let found = folders.map(|folder| folder.join(name)).find(|program| program.is_file());
@@ -123,9 +127,14 @@ fn find(name: &str) -> Result<PathBuf> {
 }
 
 /// Adds a program and its libraries.
-fn add_program(archive: &mut Archive, prepared: &Prepared, program: &Path) -> Result<()> {
+pub fn add_program(archive: &mut Archive, prepared: &Prepared, program: &Path) -> Result<()> {
     let name = program.file_name().unwrap_or_default().to_string_lossy();
     add_file(archive, &format!("bin/{name}"), program)?;
+    add_libraries(archive, prepared, program)
+}
+
+/// Adds the libraries that a program or a library needs.
+pub fn add_libraries(archive: &mut Archive, prepared: &Prepared, program: &Path) -> Result<()> {
     let mut command = Command::new("ldd");
     command.arg(program).env("LD_LIBRARY_PATH", prepared.library_path());
     let listed = output_of(&mut command, &format!("list the libraries of {}", program.display()))?;
@@ -137,7 +146,8 @@ fn add_program(archive: &mut Archive, prepared: &Prepared, program: &Path) -> Re
     Ok(())
 }
 
-fn add_file(archive: &mut Archive, path: &str, source: &Path) -> Result<()> {
+/// Adds a file of this machine, unless one of this name exists.
+pub fn add_file(archive: &mut Archive, path: &str, source: &Path) -> Result<()> {
     if !archive.contains(path) {
         let contents = fs::read(source).map_err(file("read", source))?;
         archive.file(path, EXECUTABLE, &contents);

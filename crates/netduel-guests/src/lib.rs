@@ -6,6 +6,7 @@ mod archive;
 mod bed;
 mod bed_folder;
 mod console;
+mod dpdk;
 mod error;
 mod guest;
 mod initramfs;

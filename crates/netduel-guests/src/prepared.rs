@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result, file};
 use crate::kernels::Kernel;
-use crate::{initramfs, packages};
+use crate::scene::SCENES;
+use crate::{dpdk, initramfs, packages};
 
 /// Names the prepared folder for tests; `cargo xtask test` sets it.
 pub const FOLDER_VARIABLE: &str = "NETDUEL_GUESTS";
@@ -39,12 +40,19 @@ impl Prepared {
     /// Fetches what is missing of a kernel, and makes the file system of its guests.
     pub fn add_kernel(&self, kernel: Kernel) -> Result<()> {
         packages::fetch_kernel(self, kernel)?;
-        initramfs::make(self, kernel)
+        initramfs::make(self, kernel)?;
+        let has_dpdk = SCENES.iter().any(|scene| scene.has_dpdk && scene.kernel == kernel);
+        if has_dpdk { dpdk::make(self, kernel) } else { Ok(()) }
     }
 
     /// Whether guests with this kernel can be booted.
     pub fn has_kernel(&self, kernel: Kernel) -> bool {
         self.vmlinux(kernel).exists() && self.initramfs(kernel).exists()
+    }
+
+    /// Whether guests with this kernel can have DPDK's testpmd.
+    pub fn has_dpdk(&self, kernel: Kernel) -> bool {
+        self.dpdk_initramfs(kernel).exists()
     }
 
     /// The folder, when it is complete.
@@ -88,6 +96,11 @@ impl Prepared {
 
     pub(crate) fn initramfs(&self, kernel: Kernel) -> PathBuf {
         self.folder.join(format!("initramfs-{}.cpio", kernel.suite()))
+    }
+
+    /// The same with DPDK's testpmd; only where this machine has that.
+    pub(crate) fn dpdk_initramfs(&self, kernel: Kernel) -> PathBuf {
+        self.folder.join(format!("initramfs-{}-dpdk.cpio", kernel.suite()))
     }
 
     pub(crate) fn qemu(&self) -> PathBuf {

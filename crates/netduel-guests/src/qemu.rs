@@ -6,6 +6,8 @@ use crate::scene::{Device, Nic, Scene, management_mac};
 
 /// Memory of a guest, MiB: its file system takes some 60, traffic some 100.
 const MEMORY_MIB: u32 = 512;
+/// That of a guest with testpmd: its libraries take some 30, its huge pages some 130.
+const DPDK_MEMORY_MIB: u32 = 1024;
 /// Two, so that NICs have two queues.
 const CORES: u32 = 2;
 /// `thread=single`: with a thread per core, QEMU died of an assertion at PCI removal under traffic.
@@ -48,11 +50,12 @@ impl Machine<'_> {
         add("-M", MACHINE.to_owned());
         add("-cpu", PROCESSOR.to_owned());
         add("-uuid", guest_uuid(self.number));
-        add("-m", MEMORY_MIB.to_string());
+        let memory_mib = if self.scene.has_dpdk { DPDK_MEMORY_MIB } else { MEMORY_MIB };
+        add("-m", memory_mib.to_string());
         if self.scene.has_nodes {
             // Cores of one socket share a cache, and so a node.
             add("-smp", format!("{CORES},sockets={CORES}"));
-            let node_mib = MEMORY_MIB / CORES;
+            let node_mib = memory_mib / CORES;
             for node in 0..CORES {
                 add("-object", format!("memory-backend-ram,id=memory{node},size={node_mib}M"));
                 add("-numa", format!("node,nodeid={node},cpus={node},memdev=memory{node}"));
@@ -63,10 +66,17 @@ impl Machine<'_> {
         }
         add("-display", "none".to_owned());
         add("-kernel", prepared.vmlinux(self.scene.kernel).display().to_string());
-        add("-initrd", prepared.initramfs(self.scene.kernel).display().to_string());
+        let kernel = self.scene.kernel;
+        let file_system =
+            if self.scene.has_dpdk { prepared.dpdk_initramfs(kernel) } else { prepared.initramfs(kernel) };
+        add("-initrd", file_system.display().to_string());
         add("-append", self.kernel_command_line());
         add("-serial", "file:/dev/stderr".to_owned());
         add("-qmp", "stdio".to_owned());
+        if self.scene.has_dpdk {
+            // Before the devices whose memory it translates. With 48 bits testpmd can use its own addresses.
+            add("-device", "intel-iommu,aw-bits=48".to_owned());
+        }
         add("-netdev", "user,id=mgmt,restrict=on,hostfwd=tcp:127.0.0.1:0-:22".to_owned());
         let mut management = nic_properties("virtio-net-pci", "mgmt", management_mac(self.number));
         // Named: with NUMA nodes QEMU would choose the bus of a node, which takes ports only.
@@ -95,6 +105,9 @@ impl Machine<'_> {
             format!("netduel.keepalive={}", self.scene.ssh_keepalive_s),
             format!("netduel.mac={} netduel.modules={}", management_mac(self.number), modules.join(",")),
         ];
+        if self.scene.has_dpdk {
+            words.push("intel_iommu=on".to_owned());
+        }
         // The guest's TSC is the host's. Its calibration fails on a busy host, with an error of up to factor 6.
         if let Some(khz) = tsc_khz(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default()) {
             words.push(format!("tsc_early_khz={khz} tsc=reliable"));
@@ -138,6 +151,10 @@ pub fn device(scene: &Scene, number: u8, nic: &Nic, model: Option<&str>) -> Opti
     let mut properties = nic_properties(model.or(of_table)?, &netdev(nic), scene.mac(number, nic));
     properties.extend([("id", nic.interface.to_owned()), ("bus", port(scene.slot_of(nic)))]);
     properties.extend(extra);
+    if scene.has_dpdk && matches!(nic.device, Device::Virtio { .. }) {
+        // Without them its memory accesses pass the IOMMU by, and vfio-pci cannot translate them.
+        properties.extend([("iommu_platform", "on".to_owned()), ("disable-legacy", "on".to_owned())]);
+    }
     Some(properties)
 }
 

@@ -14,6 +14,8 @@ pub struct Scene {
     pub kernel: Kernel,
     /// Whether its guests have two NUMA nodes, a core in each, with the NICs at the second.
     pub has_nodes: bool,
+    /// Whether its guests have testpmd, an IOMMU, and the driver that hands their NICs to programs.
+    pub has_dpdk: bool,
     /// Interval at which the ssh server looks whether the other end is there, seconds; 0 for never. Its packets are other traffic beside a
     /// trial with few bytes.
     pub ssh_keepalive_s: u32,
@@ -98,6 +100,7 @@ pub const SCENES: &[Scene] = &[
         about: "virtio-net with two queues, and with one on a second wire",
         kernel: Kernel::Backports,
         has_nodes: false,
+        has_dpdk: false,
         ssh_keepalive_s: 0,
         nics: &[
             Nic { interface: "virt0", wire: 1, subnet: Some(1), device: Device::Virtio { queues: 2 } },
@@ -109,6 +112,7 @@ pub const SCENES: &[Scene] = &[
         about: "igb with two virtual functions: one under net_failover with its standby, one alone",
         kernel: Kernel::Backports,
         has_nodes: false,
+        has_dpdk: false,
         ssh_keepalive_s: 4,
         nics: &[
             Nic { interface: "fo0", wire: 1, subnet: Some(3), device: Device::Standby },
@@ -130,6 +134,7 @@ pub const SCENES: &[Scene] = &[
         about: "vmxnet3, and virtio-net on a second wire, at the second of two NUMA nodes",
         kernel: Kernel::Backports,
         has_nodes: true,
+        has_dpdk: false,
         ssh_keepalive_s: 0,
         nics: &[
             Nic { interface: "vmx0", wire: 1, subnet: Some(1), device: Device::Vmxnet3 },
@@ -141,6 +146,7 @@ pub const SCENES: &[Scene] = &[
         about: "e1000e as the primary of net_failover, and alone on a second wire",
         kernel: Kernel::Backports,
         has_nodes: false,
+        has_dpdk: false,
         ssh_keepalive_s: 0,
         nics: &[
             Nic { interface: "fo0", wire: 1, subnet: Some(1), device: Device::Standby },
@@ -160,6 +166,7 @@ pub const SCENES: &[Scene] = &[
         about: "virtio-net, and two free ports with taps on a second wire",
         kernel: Kernel::Backports,
         has_nodes: false,
+        has_dpdk: false,
         ssh_keepalive_s: 0,
         nics: &[
             Nic { interface: "virt0", wire: 1, subnet: Some(1), device: Device::Virtio { queues: 1 } },
@@ -168,10 +175,23 @@ pub const SCENES: &[Scene] = &[
         ],
     },
     Scene {
+        name: "dpdk",
+        about: "virtio-net and igb behind an IOMMU, and DPDK's testpmd of this machine",
+        kernel: Kernel::Backports,
+        has_nodes: false,
+        has_dpdk: true,
+        ssh_keepalive_s: 0,
+        nics: &[
+            Nic { interface: "virt0", wire: 1, subnet: Some(1), device: Device::Virtio { queues: 1 } },
+            Nic { interface: "pf0", wire: 2, subnet: Some(2), device: Device::Igb { functions: &[] } },
+        ],
+    },
+    Scene {
         name: "linux-6.1",
         about: "virtio-net with two queues, Linux 6.1",
         kernel: Kernel::Bookworm,
         has_nodes: false,
+        has_dpdk: false,
         ssh_keepalive_s: 0,
         nics: ONE_VIRTIO,
     },
@@ -180,6 +200,7 @@ pub const SCENES: &[Scene] = &[
         about: "virtio-net with two queues, Linux 5.10",
         kernel: Kernel::Bullseye,
         has_nodes: false,
+        has_dpdk: false,
         ssh_keepalive_s: 0,
         nics: ONE_VIRTIO,
     },
@@ -205,6 +226,9 @@ impl Scene {
         let mut modules: BTreeSet<&str> = ["virtio_pci", "virtio_net"].into();
         for nic in self.nics {
             modules.extend(nic.device.modules());
+        }
+        if self.has_dpdk {
+            modules.extend(["vfio_pci", "vfio_iommu_type1"]);
         }
         modules
     }

@@ -45,6 +45,9 @@ pub fn script(scene: &Scene, guest: u8) -> String {
 fn functions(script: &mut String, scene: &Scene, guest: u8) {
     for nic in scene.nics {
         let Device::Igb { functions } = nic.device else { continue };
+        if functions.is_empty() {
+            continue;
+        }
         let numbered = || functions.iter().enumerate();
         let macs: Vec<String> =
             numbered().map(|(index, function)| scene.function_mac(guest, nic, index, function)).collect();

@@ -177,6 +177,12 @@ fn up(name: &str, words: &[&str]) -> Result<bool> {
     if !prepared.has_kernel(scene.kernel) {
         prepared.add_kernel(scene.kernel).with_context(|| format!("failed to prepare the scene {name}"))?;
     }
+    if scene.has_dpdk && !prepared.has_dpdk(scene.kernel) {
+        bail!(
+            "failed to prepare the scene {name}: there was no dpdk-testpmd with its drivers when the guests \
+             were prepared; install it (`apt-get install dpdk-dev`), then run `cargo xtask guests prepare`"
+        );
+    }
     // Ctrl-C ends the command; this program then ends the bed and removes its folder.
     signal_hook::flag::register(SIGINT, Arc::new(AtomicBool::new(false)))
         .context("failed to handle SIGINT")?;
