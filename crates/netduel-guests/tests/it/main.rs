@@ -7,6 +7,7 @@ mod bond;
 mod connection;
 mod coordinator;
 mod device_treatments;
+mod dpdk;
 mod failover;
 mod failover_cases;
 mod failover_table;

@@ -1,0 +1,101 @@
+//! DPDK's testpmd on NICs that are bound to vfio-pci behind an IOMMU: the packets of trials, and the NICs
+//! afterwards.
+use netduel_guests::{Bed, Scene};
+use netduel_test_support::skip;
+use serde_json::Value;
+
+use super::coordinator::{Coordinator, assert_all_valid, plan};
+use super::scenes::with_scene;
+use super::{end, prepared, run, run_in_both};
+
+/// Other packets of a port in a trial, which testpmd counts as well: neighbor discovery of both ends.
+const FOREIGN: u64 = 32;
+
+#[test]
+fn testpmd_drives_nics_of_the_dpdk_scene_and_the_kernel_gets_them_back() {
+    let scene = Scene::named("dpdk").unwrap();
+    let Some(prepared) = prepared() else { return };
+    if !prepared.has_dpdk(scene.kernel) {
+        return skip(
+            "there was no dpdk-testpmd with its drivers when the guests were prepared; install it \
+             (Debian 12: `apt-get install dpdk-dev`)",
+        );
+    }
+    with_scene("dpdk", &[1, 2], |mut bed, timed| {
+        timed.check("IOMMU", || nics_are_behind_an_iommu(&mut bed));
+        let coordinator = Coordinator::new(&mut bed);
+        for (interface, address) in [("virt0", "10.1.0.2"), ("pf0", "10.2.0.2")] {
+            timed.check(interface, || {
+                testpmd_drives_a_nic_that_returns(&mut bed, &coordinator, interface, address);
+            });
+        }
+        end(bed);
+    });
+}
+
+/// Each NIC is the only device of its group, so that it can be handed over alone.
+fn nics_are_behind_an_iommu(bed: &mut Bed) {
+    for interface in ["virt0", "pf0"] {
+        let slot = slot(bed, interface);
+        let look = format!("ls /sys/bus/pci/devices/{slot}/iommu_group/devices; ls /dev/vfio");
+        for printed in run_in_both(bed.guests(), |_| look.clone()) {
+            assert_eq!(printed.split_whitespace().collect::<Vec<_>>(), [slot.as_str(), "vfio"]);
+        }
+    }
+}
+
+/// The address of a NIC on the PCI bus, which is the same in both guests.
+#[track_caller]
+fn slot(bed: &mut Bed, interface: &str) -> String {
+    let script = format!(
+        "device=$(readlink -f /sys/class/net/{interface}/device); \
+         case $device in */virtio*) device=${{device%/*}} ;; esac; basename $device"
+    );
+    let slots = run_in_both(bed.guests(), |_| script.clone());
+    assert_eq!(slots[0], slots[1]);
+    slots[0].trim().to_owned()
+}
+
+/// Driver, MTU, flags and addresses of the interface of a function, whatever its name, and the guest's huge pages.
+fn state(bed: &mut Bed, slot: &str) -> Vec<String> {
+    let script = format!(
+        "device=/sys/bus/pci/devices/{slot}; basename $(readlink $device/driver); \
+         cat $device/driver_override; \
+         for entry in $device/net/* $device/virtio*/net/*; do [ ! -e $entry ] || name=${{entry##*/}}; done; \
+         cat /sys/class/net/$name/mtu /sys/class/net/$name/flags /sys/class/net/$name/address; \
+         ip -o -4 address show dev $name scope global | awk '{{ print $4 }}'; cat /proc/sys/vm/nr_hugepages"
+    );
+    run_in_both(bed.guests(), |_| script.clone())
+}
+
+fn testpmd_drives_a_nic_that_returns(
+    bed: &mut Bed,
+    coordinator: &Coordinator,
+    interface: &str,
+    address: &str,
+) {
+    let slot = slot(bed, interface);
+    let before = state(bed, &slot);
+    let workload = format!(
+        "[[workloads]]\nname = \"frames\"\ntype = \"pps\"\ngenerator = \"dpdk\"\nreceiver = \"dpdk\"\n\
+         duration = \"1 s\"\n[workloads.dpdk]\ndevice = \"{slot}\"\n"
+    );
+    let report = coordinator.report(bed, &plan(address, &[("one", ""), ("two", "")], &workload, 2));
+    assert_all_valid(&report, 4);
+    for way in directions(&report) {
+        let (sent, received) = (way["sent"].as_u64().unwrap(), way["received"].as_u64().unwrap());
+        assert!(received > 0 && received <= sent + FOREIGN, "{way:#}");
+    }
+    assert_eq!(state(bed, &slot), before);
+    // By the kernel again, and not by what testpmd left in the NIC.
+    run(&bed.guests()[0], &format!("ping -c 1 -W 60 {address}"));
+}
+
+/// The directions of all arms.
+#[track_caller]
+fn directions(report: &Value) -> Vec<&Value> {
+    let arms = report["workloads"][0]["arms"].as_array().unwrap();
+    let directions: Vec<&Value> = arms.iter().flat_map(|arm| arm["datagrams"].as_array().unwrap()).collect();
+    assert!(!directions.is_empty(), "{report:#}");
+    directions
+}
