@@ -50,9 +50,12 @@ pub fn interrupted() -> io::Result<Arc<AtomicBool>> {
         return Ok(flag.clone());
     }
     let flag = Arc::new(AtomicBool::new(false));
+    let ends = Arc::new(AtomicBool::new(false));
     for signal in stopping() {
-        signal_hook::flag::register_conditional_shutdown(signal, 130, flag.clone())?;
+        // They are called in this order. The first one sets the flag, so no signal between these registrations is lost.
         signal_hook::flag::register(signal, flag.clone())?;
+        signal_hook::flag::register_conditional_shutdown(signal, 130, ends.clone())?;
+        signal_hook::flag::register(signal, ends.clone())?;
     }
     Ok(INTERRUPTED.get_or_init(|| flag).clone())
 }
@@ -62,14 +65,15 @@ pub fn interrupted() -> io::Result<Arc<AtomicBool>> {
 pub fn on_interrupt(act: impl FnOnce() + Send + 'static) -> io::Result<()> {
     // Before the handlers of `interrupted`, which change which signals are ignored.
     let signals: Vec<i32> = stopping().collect();
-    interrupted()?;
+    let flag = interrupted()?;
     let (mut receiver, sender) = UnixStream::pair()?;
     for signal in signals {
         signal_hook::low_level::pipe::register(signal, sender.try_clone()?)?;
     }
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        // A socket pair whose other end lives as long as the program cannot fail.
-        if receiver.read_exact(&mut [0]).is_ok() {
+        // A signal before the socket pair was registered has set the flag only. The pair itself cannot fail: its other end lives as
+        // long as the program.
+        if flag.load(Ordering::Relaxed) || receiver.read_exact(&mut [0]).is_ok() {
             act();
         }
     })?;
