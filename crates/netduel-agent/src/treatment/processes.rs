@@ -179,6 +179,10 @@ fn carries(pid: Pid, wanted: &[u8], deadline_ns: u64) -> bool {
 mod tests {
     use super::*;
 
+    fn soon_ns() -> u64 {
+        monotonic_ns() + EXEC_DEADLINE.as_nanos() as u64
+    }
+
     fn words(text: &[&str]) -> Vec<String> {
         text.iter().map(|word| (*word).to_owned()).collect()
     }
@@ -210,7 +214,7 @@ mod tests {
         let failed = run_within(&hang, &mark, Duration::from_millis(200)).unwrap_err().to_string();
         assert!(failed.contains("longer than 0.2 s") && failed.contains("`sh -c setsid sleep"), "{failed}");
         assert!(failed.contains("must end by itself"), "{failed}");
-        assert!(marked(format!("{MARK}={mark}").as_bytes()).is_empty());
+        assert!(marked(format!("{MARK}={mark}").as_bytes(), soon_ns()).is_empty());
     }
 
     #[test]
@@ -218,6 +222,6 @@ mod tests {
         let mark = format!("mark-service-{}", getpid().as_raw_nonzero());
         run(&words(&["sh", "-c", "setsid sleep 1000 &"]), &mark).unwrap();
         end_marked(&mark);
-        assert!(marked(format!("{MARK}={mark}").as_bytes()).is_empty());
+        assert!(marked(format!("{MARK}={mark}").as_bytes(), soon_ns()).is_empty());
     }
 }

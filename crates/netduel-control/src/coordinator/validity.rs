@@ -105,7 +105,7 @@ mod tests {
     }
 
     /// The end of a client, which failed in one call or in none.
-    fn client(failed: Option<(&str, &str)>, round_trips: serde_json::Value) -> TrialEnd {
+    fn client(failed: Option<(&str, &str)>, round_trips: &serde_json::Value) -> TrialEnd {
         let errors =
             failed.map(|(call, error)| serde_json::json!({ "call": call, "error": error, "count": 1 }));
         let report = serde_json::json!({
@@ -123,8 +123,8 @@ mod tests {
 
     #[test]
     fn trial_of_streams_with_unacknowledged_data_is_invalid_and_that_of_a_failover_is_not() {
-        let ended = client(None, serde_json::Value::Null);
-        let cut = client(Some(UNACKNOWLEDGED), serde_json::Value::Null);
+        let ended = client(None, &serde_json::Value::Null);
+        let cut = client(Some(UNACKNOWLEDGED), &serde_json::Value::Null);
         let of = |text: &str, ends: [&TrialEnd; 2]| {
             let plan = parse(text, "plan.toml").unwrap();
             let mut trial = valid_trial();
@@ -150,7 +150,7 @@ mod tests {
                 "pacing_error": null, "series": [],
             });
             let mut trial = valid_trial();
-            judge_round_trips(&mut trial, &client(call.map(|call| (call, "EPERM: denied")), round_trips));
+            judge_round_trips(&mut trial, &client(call.map(|call| (call, "EPERM: denied")), &round_trips));
             trial.validity
         };
         assert_eq!(of(5, 1, None), Validity::Valid);

@@ -52,9 +52,7 @@ fn spare_address(vm: u8) -> String {
 fn interfaces() -> Value {
     let scene = Scene::named("hotplug").unwrap();
     let test = scene.nic(TEST).unwrap();
-    let address = |private: String, public: Value| {
-        json!([{ "privateIPAddress": private, "publicIPAddress": public, "subnet": { "id": "/x/test" } }])
-    };
+    let address = |private: String, public: Value| json!([{ "privateIPAddress": private, "publicIPAddress": public, "subnet": { "id": "/x/test" } }]);
     let of = |vm: u8| {
         let mac = shown_mac(&scene.mac(vm, test));
         [

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::coordinator::{Coordinator, assert_all_valid, plan, warnings};
 use super::inspected::interface;
-use super::{run, run_in_both};
 use super::treatments::LastState;
+use super::{run, run_in_both};
 
 /// An interface of guest a, and the address of the same interface of guest b.
 #[derive(Debug, Clone, Copy)]

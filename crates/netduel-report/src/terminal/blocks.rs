@@ -144,9 +144,13 @@ fn verdicts(page: &mut Page, verdicts: &Verdicts, detail: Detail) {
         let Some((titles, rows)) = lines.split_first() else { continue };
         let needed: usize = titles.cells.iter().zip(&widths).map(|(_, width)| width + 2).sum();
         if needed > page.width() {
-            rows.iter().for_each(|line| line_without_room(page, &titles.cells, line));
+            for line in rows {
+                line_without_room(page, &titles.cells, line);
+            }
         } else {
-            lines.iter().for_each(|line| verdict_line(page, line, &widths));
+            for line in &lines {
+                verdict_line(page, line, &widths);
+            }
         }
     }
 }

@@ -47,7 +47,7 @@ pub fn attack(folder: &Path, plans: &[Vec<u8>], mut random: SplitMix) -> Result<
     for _ in 0..=random.below(CHANGES_MAX) {
         let start = random.below(text.len() as u64 + 1) as usize;
         let end = (start + random.below(CUT_END) as usize).min(text.len());
-        let piece: &[u8] = random.one_of(&PIECES);
+        let piece: &[u8] = random.one_of::<&[u8]>(&PIECES);
         drop(text.splice(start..end, piece.iter().copied()));
     }
     std::fs::write(folder.join("changed.toml"), text).context("failed to write the changed plan")?;

@@ -39,7 +39,7 @@ fn half_way(scene: &Scene, plan: &str) -> (UnderWay, PathBuf) {
     };
     assert!(until(is_half_way), "no part of the program has arrived");
     let copy = copy.unwrap();
-    assert!(name(&copy).starts_with(TEMPORARY), "{copy:?}");
+    assert!(name(&copy).starts_with(TEMPORARY), "{}", copy.display());
     (run, copy)
 }
 
