@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::archive::Archive;
 use crate::error::{Result, file};
-use crate::initramfs::{add_file, add_libraries, add_program, find, write};
-use crate::kernels::Kernel;
-use crate::prepared::Prepared;
+use crate::machine_files::{add_file, add_libraries, add_program, find, write};
 
 const PROGRAM: &str = "dpdk-testpmd";
 /// The folder of the drivers of Debian's build, and the first part of its subfolder's name before the version.
@@ -19,26 +17,25 @@ const LOADED: [&str; 5] =
 
 /// Makes the file system from that without testpmd. There is none where testpmd or one of the drivers is not
 /// installed.
-pub fn make(prepared: &Prepared, kernel: Kernel) -> Result<()> {
-    let (without, path) = (prepared.initramfs(kernel), prepared.dpdk_initramfs(kernel));
-    if let Some(dpdk) = archive(prepared)? {
-        let mut both = fs::read(&without).map_err(file("read", &without))?;
+pub fn make(path: &Path, without: &Path, library_path: &str) -> Result<()> {
+    if let Some(dpdk) = archive(library_path)? {
+        let mut both = fs::read(without).map_err(file("read", without))?;
         // The kernel unpacks one archive after the other.
         both.extend(dpdk.finished());
-        return write(&path, &both);
+        return write(path, &both);
     }
-    match fs::remove_file(&path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(file("remove", &path)(error)),
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(file("remove", path)(error)),
         _ => Ok(()),
     }
 }
 
-fn archive(prepared: &Prepared) -> Result<Option<Archive>> {
+fn archive(library_path: &str) -> Result<Option<Archive>> {
     let (Ok(program), Some(folder)) = (find(PROGRAM), drivers()) else { return Ok(None) };
     let mut archive = Archive::default();
     // testpmd has its sockets there.
     archive.link("var/run", "../run");
-    add_program(&mut archive, prepared, &program)?;
+    add_program(&mut archive, library_path, &program)?;
     let version = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     for driver in LOADED {
         let link = folder.join(format!("{driver}.so"));
@@ -47,7 +44,7 @@ fn archive(prepared: &Prepared) -> Result<Option<Archive>> {
         let Some(name) = target.as_deref().and_then(Path::file_name) else { return Ok(None) };
         let library = format!("lib/{}", name.to_string_lossy());
         add_file(&mut archive, &library, &link)?;
-        add_libraries(&mut archive, prepared, &link)?;
+        add_libraries(&mut archive, library_path, &link)?;
         // A link: a library that is loaded from two files registers itself twice.
         archive.link(&format!("{FOLDER}/{version}/{driver}.so"), &format!("/{library}"));
     }

@@ -12,6 +12,7 @@ mod guest;
 mod initramfs;
 mod kernel;
 mod kernels;
+mod machine_files;
 mod packages;
 mod prepared;
 mod program;

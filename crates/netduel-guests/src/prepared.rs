@@ -42,7 +42,10 @@ impl Prepared {
         packages::fetch_kernel(self, kernel)?;
         initramfs::make(self, kernel)?;
         let has_dpdk = SCENES.iter().any(|scene| scene.has_dpdk && scene.kernel == kernel);
-        if has_dpdk { dpdk::make(self, kernel) } else { Ok(()) }
+        if !has_dpdk {
+            return Ok(());
+        }
+        dpdk::make(&self.dpdk_initramfs(kernel), &self.initramfs(kernel), &self.library_path())
     }
 
     /// Whether guests with this kernel can be booted.

@@ -84,7 +84,6 @@ pub(crate) use sizes::size_of;
 pub use sizes::{common_size, sizes};
 pub use spread::{PacketSpread, Uneven};
 pub use stamps::{Composition, OneWay, StampCost, Stamps, of_trial as stamps_of};
-pub(crate) use sweep::of_subjects as sweeps_of_subjects;
 pub use sweep::{Sweep, SweepPoint, SweptBy};
 pub use verdicts::COUNTER_CONFIDENCE;
 

@@ -1,10 +1,9 @@
 //! Sweeps: packet workloads that differ only in frame size, or arms that differ only in their number of queues.
-use netduel_model::ids::{ArmName, WorkloadName};
+use netduel_model::ids::ArmName;
 use netduel_model::metric::Metric;
 use netduel_model::plan::{Arm, ResolvedPlan, TreatmentAction};
 use netduel_stats::summary;
 
-use super::compare::Subject;
 use super::{ArmAnalysis, ArmPackets, MetricAnalysis, PacketRates, WorkloadAnalysis};
 
 /// The parameter of a sweep.
@@ -54,26 +53,6 @@ pub(super) fn of_run(plan: &ResolvedPlan, workloads: &[WorkloadAnalysis]) -> Vec
         .collect()
 }
 
-/// The sweeps of what is compared in several runs, which stand in the place of arms: each with the arm whose
-/// workloads differ in their frame sizes. One over queues is of several arms.
-pub(crate) fn of_subjects(plan: &ResolvedPlan, subjects: &[Subject]) -> Vec<(Option<ArmName>, Sweep)> {
-    let (mut arms, mut workloads): (Vec<&ArmName>, Vec<&WorkloadName>) = (Vec::new(), Vec::new());
-    for subject in subjects {
-        if !arms.contains(&&subject.arm) {
-            arms.push(&subject.arm);
-        }
-        if !workloads.contains(&&subject.workload.name) {
-            workloads.push(&subject.workload.name);
-        }
-    }
-    let of_arm = |arm: &ArmName| -> Vec<(Option<ArmName>, Sweep)> {
-        let own = subjects.iter().filter(|subject| subject.arm == *arm).map(|subject| &subject.workload);
-        frames(own).into_iter().map(|sweep| (Some(arm.clone()), sweep)).collect()
-    };
-    let of_workload = |name: &WorkloadName| Some((None, queues_of_runs(plan, subjects, name)?));
-    arms.into_iter().flat_map(of_arm).chain(workloads.into_iter().filter_map(of_workload)).collect()
-}
-
 /// The packets of an arm with traffic in one direction.
 fn only(arm: &ArmAnalysis) -> Option<&ArmPackets> {
     match arm.packets.as_slice() {
@@ -117,7 +96,8 @@ fn stem(workload: &WorkloadAnalysis) -> Option<String> {
     workload.name.as_str().strip_suffix(&format!("-{frame}")).map(str::to_owned)
 }
 
-fn frames<'a>(workloads: impl IntoIterator<Item = &'a WorkloadAnalysis>) -> Vec<Sweep> {
+/// The sweeps over frame sizes of these workloads.
+pub(super) fn frames<'a>(workloads: impl IntoIterator<Item = &'a WorkloadAnalysis>) -> Vec<Sweep> {
     let mut sweeps: Vec<Sweep> = Vec::new();
     for workload in workloads {
         let Some(name) = stem(workload) else { continue };
@@ -148,7 +128,7 @@ fn queues_of(planned: Option<&Arm>, packets: &ArmPackets) -> Option<u32> {
 }
 
 /// An arm, or a run of it, with its number of queues.
-fn queue_point(
+pub(super) fn queue_point(
     planned: Option<&Arm>,
     workload: &WorkloadAnalysis,
     arm: &ArmAnalysis,
@@ -165,24 +145,8 @@ fn queues(plan: &ResolvedPlan, workload: &WorkloadAnalysis) -> Option<Sweep> {
     of_queues(workload, points.collect())
 }
 
-/// The same over what is compared of the workload with this name. Points are runs, so labels name the arm.
-fn queues_of_runs(plan: &ResolvedPlan, subjects: &[Subject], name: &WorkloadName) -> Option<Sweep> {
-    let own: Vec<&Subject> = subjects.iter().filter(|subject| subject.workload.name == *name).collect();
-    let mut points = Vec::new();
-    for subject in &own {
-        let planned = plan.arm(&subject.arm);
-        for run in &subject.workload.arms {
-            if let Some((queues, point)) = queue_point(planned, &subject.workload, run) {
-                let label = format!("{} ({})", point.label, subject.arm);
-                points.push((queues, SweepPoint { label, ..point }));
-            }
-        }
-    }
-    of_queues(&own.first()?.workload, points)
-}
-
 /// A sweep of these points; absent when all have the same number of queues.
-fn of_queues(workload: &WorkloadAnalysis, points: Vec<(u32, SweepPoint)>) -> Option<Sweep> {
+pub(super) fn of_queues(workload: &WorkloadAnalysis, points: Vec<(u32, SweepPoint)>) -> Option<Sweep> {
     let (first, _) = points.first()?;
     let differ = points.iter().any(|(queues, _)| queues != first);
     differ.then(|| Sweep {

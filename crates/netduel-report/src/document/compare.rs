@@ -10,8 +10,8 @@ use super::chart::{Chart, Figure};
 use super::table::{Cell, Column, Table};
 use super::verdicts::{Effect, Sides, VerdictCell, VerdictGroup, VerdictRow, Verdicts};
 use super::{failover, front, latency_plots, levels, metric_plots, reader, search, sweep, workload};
-use crate::analysis::compare::{Difference, RunComparison, RunVerdict, Subject};
-use crate::analysis::{MetricAnalysis, Sweep, sweeps_of_subjects};
+use crate::analysis::compare::{Difference, RunComparison, RunVerdict, Subject, sweeps_of_subjects};
+use crate::analysis::{MetricAnalysis, Sweep};
 use crate::words::compare as texts;
 use crate::words::{self, Tone};
 

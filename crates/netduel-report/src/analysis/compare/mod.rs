@@ -5,6 +5,7 @@
 mod facts;
 mod host_facts;
 mod matching;
+mod sweeps;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -23,6 +24,7 @@ use super::{Analysis, ArmAnalysis, ArmValues, MetricAnalysis, Withheld, Workload
 
 pub use facts::{Aspect, Difference, Fact, Owner, RunFacts};
 pub use matching::{Reason, Unmatched};
+pub(crate) use sweeps::of_subjects as sweeps_of_subjects;
 
 use matching::Match;
 
