@@ -25,9 +25,11 @@ const FAULTS: &str = r#"(() => {
   // A finger's breadth of rounding: glyphs do not fill their boxes.
   const covers = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1.5 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4;
   const isTip = (text) => text.closest('[aria-label="tip"]');
+  // An arrow at a value that is a bound is a mark of data as the dot below it: equal values of a block lie over each other.
+  const isMark = (text) => /^[▲▼]$/.test(words(text));
   for (const figure of root.querySelectorAll("figure")) {
     const name = figure.className + " " + words(figure);
-    const labels = [...figure.querySelectorAll("svg text, .tick, .level .name, .level .value")].filter((text) => !isTip(text) && words(text) && shown(box(text)));
+    const labels = [...figure.querySelectorAll("svg text, .tick, .level .name, .level .value")].filter((text) => !isTip(text) && !isMark(text) && words(text) && shown(box(text)));
     const boxes = labels.map(box);
     for (let i = 0; i < labels.length; i++) {
       for (let k = i + 1; k < labels.length; k++) {
