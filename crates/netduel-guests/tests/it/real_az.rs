@@ -8,6 +8,7 @@ use netduel_test_support::az_folder;
 use super::azure::{check_bed, claim, with_networks_apart};
 use super::coordinator::{Coordinator, Printed, assert_all_valid};
 use super::end;
+use super::hot_add::check_hot_add;
 use super::scenes::with_scene;
 
 /// A plan of the repository, and the bed that its comments name.
@@ -27,6 +28,19 @@ fn bed_is_created_carries_traffic_over_a_virtual_function_and_is_deleted() {
         }
         // The stand-in runs in the bed.
         drop(coordinator);
+        end(bed);
+    });
+}
+
+/// An experiment on a bed, so it is one of these tests; `az` answers nothing here that matters for it, and a script stands for it.
+#[test]
+fn spare_nic_of_a_bed_comes_and_goes_under_traffic() {
+    if az_folder().is_none() {
+        return;
+    }
+    with_scene("hotplug", &[1], |mut bed, timed| {
+        let coordinator = Coordinator::new(&mut bed);
+        timed.check("NIC that comes and goes", || check_hot_add(&mut bed, &coordinator));
         end(bed);
     });
 }

@@ -10,7 +10,6 @@ use super::device_treatments::{
     VIRTIO_IN_FORCE, VIRTIO_REFUSED, VMXNET3_IN_FORCE, VMXNET3_REFUSED,
 };
 use super::failover::{check_bond, check_changes_below_net_failover, check_failovers_below_net_failover};
-use super::hot_add::check_hot_add;
 use super::inspected::{check_remedies, interface};
 use super::killed::{check_killed, check_restored};
 use super::nic_features::{
@@ -222,7 +221,6 @@ fn free_ports_of_the_hotplug_scene_take_nics_and_a_bond_of_them_fails_over() {
             assert!(!run(guest, "ls /sys/class/net").contains(interface));
         }
         let coordinator = Coordinator::new(&mut bed);
-        timed.check("NIC that comes and goes", || check_hot_add(&mut bed, &coordinator));
         timed.check("bond", || check_bond(&mut bed, &coordinator));
         end(bed);
     });
