@@ -7,9 +7,9 @@ use netduel_test_support::az_folder;
 
 use super::azure::{check_bed, claim, with_networks_apart};
 use super::coordinator::{Coordinator, Printed, assert_all_valid};
-use super::end;
 use super::hot_add::check_hot_add;
 use super::scenes::with_scene;
+use super::{end, run_in_both};
 
 /// A plan of the repository, and the bed that its comments name.
 const PLAN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans/azure-throughput.toml");
@@ -52,6 +52,9 @@ fn plan_of_the_repository_runs(bed: &mut Bed, coordinator: &Coordinator) {
     let keys = coordinator.folder().join(".ssh");
     fs::create_dir(&keys).unwrap();
     fs::write(keys.join("id_ed25519.pub"), "ssh-ed25519 AAAAC3Nz\n").unwrap();
+    // The plan has `sudo = true`, as a VM's user is not root; that of guests is.
+    let sudo = r#"printf '#!/bin/sh\nwhile case $1 in -*) true ;; *) false ;; esac; do shift; done\nexec "$@"\n' > /bin/sudo; chmod 755 /bin/sudo"#;
+    run_in_both(bed.guests(), |_| sudo.to_owned());
     let ids = [1, 2].map(guest_uuid);
     claim(coordinator, [false, true], [&ids[0], &ids[1]]);
     with_networks_apart(bed, |bed| {
