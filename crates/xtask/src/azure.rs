@@ -1,4 +1,4 @@
-//! `test azure`: installs the Azure CLI into a folder below target, and runs the tests that need the real one. Two of them run in guests, which
+//! `test azure`: installs the Azure CLI into a folder below target, and runs the tests that need the real one. Some of them run in guests, which
 //! are prepared for them. Nothing else is installed.
 use anyhow::Result;
 use netduel_test_support::{AZ_FOLDER_VARIABLE, REQUIRE_ALL, SKIPPED};

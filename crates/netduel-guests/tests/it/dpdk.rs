@@ -11,8 +11,8 @@ use super::{end, prepared, run, run_in_both};
 /// Other packets of a port in a trial, which testpmd counts as well: neighbor discovery of both ends.
 const FOREIGN: u64 = 32;
 
-#[test]
-fn testpmd_drives_nics_of_the_dpdk_scene_and_the_kernel_gets_them_back() {
+/// testpmd drives the NICs of the scene `dpdk`, and the kernel gets them back.
+pub fn check_testpmd() {
     let scene = Scene::named("dpdk").unwrap();
     let Some(prepared) = prepared() else { return };
     if !prepared.has_dpdk(scene.kernel) {
@@ -80,8 +80,8 @@ fn testpmd_drives_a_nic_that_returns(
         "[[workloads]]\nname = \"frames\"\ntype = \"pps\"\ngenerator = \"dpdk\"\nreceiver = \"dpdk\"\n\
          duration = \"1 s\"\n[workloads.dpdk]\ndevice = \"{slot}\"\n"
     );
-    let report = coordinator.report(bed, &plan(address, &[("one", ""), ("two", "")], &workload, 1));
-    assert_all_valid(&report, 2);
+    let report = coordinator.report(bed, &plan(address, &[("one", ""), ("two", "")], &workload, 2));
+    assert_all_valid(&report, 4);
     for way in directions(&report) {
         let (sent, received) = (way["sent"].as_u64().unwrap(), way["received"].as_u64().unwrap());
         assert!(received > 0 && received <= sent + FOREIGN, "{way:#}");

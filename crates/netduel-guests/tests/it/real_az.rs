@@ -7,6 +7,7 @@ use netduel_test_support::az_folder;
 
 use super::azure::{check_bed, claim, with_networks_apart};
 use super::coordinator::{Coordinator, Printed, assert_all_valid};
+use super::dpdk::check_testpmd;
 use super::hot_add::check_hot_add;
 use super::scenes::with_scene;
 use super::{end, run_in_both};
@@ -43,6 +44,14 @@ fn spare_nic_of_a_bed_comes_and_goes_under_traffic() {
         timed.check("NIC that comes and goes", || check_hot_add(&mut bed, &coordinator));
         end(bed);
     });
+}
+
+/// The experiment of beds of type `dpdk`. It stands here because the tests in guests that everybody runs may take eight minutes.
+#[test]
+fn testpmd_drives_nics_behind_an_iommu_and_the_kernel_gets_them_back() {
+    if az_folder().is_some() {
+        check_testpmd();
+    }
 }
 
 /// Bed and plan are as they are in the repository; options that every user has make its trials few and short. The guests have a NIC for ssh, as
