@@ -199,14 +199,31 @@ fn block_all() -> io::Result<libc::sigset_t> {
     Ok(unsafe { before.assume_init() })
 }
 
+/// Sets the mask of the calling thread again.
+fn set_mask(before: &libc::sigset_t) -> io::Result<()> {
+    // SAFETY: the set was written by the kernel; the old mask is not requested.
+    match unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, std::ptr::null_mut()) } {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+/// Does `work` while signals to the calling thread wait. Those that came meanwhile are delivered after it, before this returns. `work` must
+/// start no thread: it would never get a signal.
+///
+/// # Errors
+/// Of pthread_sigmask(3); `work` was not done when the signals could not be blocked.
+pub fn with_waiting_signals<T>(work: impl FnOnce() -> T) -> io::Result<T> {
+    let before = block_all()?;
+    let result = work();
+    set_mask(&before)?;
+    Ok(result)
+}
+
 /// The preparations of the program.
 fn settle(signals_before: &libc::sigset_t) -> io::Result<()> {
     die_with_parent()?;
-    // SAFETY: the set was written by the kernel; the old mask is not requested.
-    let result = unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, signals_before, std::ptr::null_mut()) };
-    if result != 0 {
-        return Err(io::Error::from_raw_os_error(result));
-    }
+    set_mask(signals_before)?;
     namespace::unshare(&[Kind::Mount])?;
     crate::mount::make_private()?;
     // A container may refuse: the program then sees the /proc of its caller, which is correct except for the pids.
@@ -278,6 +295,27 @@ pub fn ends_within(pidfd: BorrowedFd<'_>, patience: Duration, is_over: &AtomicBo
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn signal_to_a_thread_waits_for_its_work_and_is_not_lost() {
+        // The kernel discards this one where no handler is set and it is not blocked.
+        let send = || {
+            // SAFETY: both calls take no pointer, and the thread is the calling one.
+            assert_eq!(unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGURG) }, 0);
+        };
+        let waits = || {
+            let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+            let mask = status.lines().find_map(|line| line.strip_prefix("SigPnd:")).unwrap();
+            u64::from_str_radix(mask.trim(), 16).unwrap() & (1 << (libc::SIGURG - 1)) != 0
+        };
+        send();
+        assert!(!waits());
+        let waited = with_waiting_signals(|| {
+            send();
+            waits()
+        });
+        assert!(waited.unwrap() && !waits());
+    }
 
     #[test]
     fn wait_for_a_process_ends_with_it_or_with_the_patience_or_when_it_is_over() {

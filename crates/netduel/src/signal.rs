@@ -50,13 +50,14 @@ pub fn interrupted() -> io::Result<Arc<AtomicBool>> {
         return Ok(flag.clone());
     }
     let flag = Arc::new(AtomicBool::new(false));
-    let ends = Arc::new(AtomicBool::new(false));
-    for signal in stopping() {
-        // They are called in this order. The first one sets the flag, so no signal between these registrations is lost.
-        signal_hook::flag::register(signal, flag.clone())?;
-        signal_hook::flag::register_conditional_shutdown(signal, 130, ends.clone())?;
-        signal_hook::flag::register(signal, ends.clone())?;
-    }
+    // A signal between the system call of a registration and its end, or between two of them, would be lost.
+    let registered = netduel_sys::process::with_waiting_signals(|| {
+        stopping().try_for_each(|signal| {
+            signal_hook::flag::register_conditional_shutdown(signal, 130, flag.clone())?;
+            signal_hook::flag::register(signal, flag.clone()).map(drop)
+        })
+    });
+    registered??;
     Ok(INTERRUPTED.get_or_init(|| flag).clone())
 }
 
