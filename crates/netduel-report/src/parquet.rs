@@ -61,7 +61,7 @@ fn slot_columns(run: &Run, trials: &[&Trial]) -> Vec<Column> {
     let each = || trials.iter();
     let started = each().map(|trial| Some(integer(trial.started_unix_ms))).collect();
     vec![
-        Column::text("plan", each().map(|_| Some(run.header.plan.name.to_string()))),
+        Column::text("plan", each().map(|_| Some(run.header.plan.name.clone()))),
         Column::text("run", each().map(|_| Some(run.header.id.to_string()))),
         Column { name: "started", values: Values::Integer("(TIMESTAMP(MILLIS,true))", started) },
         Column::integer("block", each().map(|trial| Some(block_number(trial)))),
