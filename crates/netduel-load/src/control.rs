@@ -14,6 +14,11 @@ use crate::waker::{AcceptorState, Waker};
 /// Connections whose TCP_INFO a progress line reads, at most: each costs a system call.
 const LIVE_TCP_MAX: usize = 1024;
 
+/// How long an end that is over waits for the acknowledgement of its last data, nanoseconds: several round trips and
+/// retransmissions of a slow path.
+const ACKNOWLEDGED_WITHIN_NS: u64 = 3_000_000_000;
+const ACKNOWLEDGED_GAP_NS: u64 = 1_000_000;
+
 const RUNNING: u8 = 0;
 const FINISHING: u8 = 1;
 const ABORTED: u8 = 2;
@@ -111,11 +116,17 @@ impl Control {
         }
     }
 
-    /// Drops the sockets; they close when the threads have ended, too. What a peer has not acknowledged by then
-    /// is discarded. Returns the number of connections with such data.
+    /// Drops the sockets; they close when the threads have ended, too. A peer that still reads gets what is under
+    /// way: the last responses of a server leave after the last request. What it has not acknowledged after
+    /// [`ACKNOWLEDGED_WITHIN_NS`], or when this end is aborted, is discarded. Returns the number of connections
+    /// with such data.
     pub(crate) fn release_sockets(&self) -> usize {
-        let sockets = lock(&self.sockets).take();
-        sockets.map_or(0, |sockets| sockets.discard_unacknowledged())
+        let Some(sockets) = lock(&self.sockets).take() else { return 0 };
+        let limit_ns = clock::monotonic_ns().saturating_add(ACKNOWLEDGED_WITHIN_NS);
+        while sockets.have_unacknowledged() && !self.is_aborted() && clock::monotonic_ns() < limit_ns {
+            clock::sleep_until(clock::monotonic_ns() + ACKNOWLEDGED_GAP_NS);
+        }
+        sockets.discard_unacknowledged()
     }
 
     /// Whether senders continue.

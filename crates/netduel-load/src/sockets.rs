@@ -70,12 +70,16 @@ impl Sockets {
         self.shut_down_responders();
     }
 
+    /// Whether a peer has not acknowledged all data of this end.
+    pub(crate) fn have_unacknowledged(&self) -> bool {
+        self.tcp.iter().any(has_unacknowledged)
+    }
+
     /// Makes the close of connections with unacknowledged data discard it: the kernel would send it in the next
     /// trial. Returns their number.
     pub(crate) fn discard_unacknowledged(&self) -> usize {
-        // An error of these calls means that the connection has ended.
-        let has_data = |stream: &&Arc<TcpStream>| tcp::unacknowledged(stream).is_ok_and(|bytes| bytes > 0);
-        self.tcp.iter().filter(has_data).filter(|stream| tcp::discard_at_close(stream).is_ok()).count()
+        let with_data = self.tcp.iter().filter(|stream| has_unacknowledged(stream));
+        with_data.filter(|stream| tcp::discard_at_close(stream).is_ok()).count()
     }
 
     /// Shuts down the sockets on which no peer signals the end.
@@ -87,6 +91,11 @@ impl Sockets {
             incoming.shut_down();
         }
     }
+}
+
+/// An error means that the connection has ended.
+fn has_unacknowledged(stream: &Arc<TcpStream>) -> bool {
+    tcp::unacknowledged(stream).is_ok_and(|bytes| bytes > 0)
 }
 
 #[cfg(test)]
