@@ -59,7 +59,7 @@ network = "accelerated"
 [[workloads]]
 name = "stream"
 type = "tcp-stream"
-duration = "2 s"
+duration = "1 s"
 [design]
 blocks_min = 2
 blocks_max = 2

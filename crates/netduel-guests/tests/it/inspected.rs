@@ -49,3 +49,16 @@ pub fn interface<'a>(host: &'a Value, name: &str) -> &'a Value {
     let found = interfaces.iter().find(|interface| interface["name"] == name);
     found.unwrap_or_else(|| panic!("no {name} in {interfaces:#?}"))
 }
+
+/// The lines of `netduel inspect` about an interface, without its name: until the next line that is indented as little.
+#[track_caller]
+pub fn interface_of<'a>(text: &'a str, name: &str) -> &'a str {
+    let is_head =
+        |line: &str| line.trim_start().split(' ').next() == Some(name) && line.len() > name.len() + 4;
+    let head = text.lines().find(|line| is_head(line)).unwrap_or_else(|| panic!("no {name} in {text}"));
+    let start = head.as_ptr().addr() - text.as_ptr().addr();
+    let after = start + head.len();
+    let is_detail = |line: &&str| line.starts_with("        ");
+    let len: usize = text[after + 1..].lines().take_while(is_detail).map(|line| line.len() + 1).sum();
+    text[start..=after + len].trim_start().trim_start_matches(name).trim_start()
+}

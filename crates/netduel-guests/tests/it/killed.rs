@@ -12,9 +12,9 @@ use super::{kill, processes, run, run_in_both};
 
 const AGENT: &str = "agent";
 const GUARD: &str = "undo-guard";
-/// Long enough for what a test does in a trial, beside two busy loops: a kill in the guest, or one on this machine after a command by ssh has
-/// ended. A trial that loses its agent or its connection ends with it.
-const SECONDS: u32 = 6;
+/// Long enough for what a test does in a trial, beside two busy loops: a kill in the guest in the command that sees the traffic, or one on
+/// this machine after that command by ssh has ended. A trial that loses its agent or its connection ends with it.
+const SECONDS: u32 = 4;
 
 /// Treatments are in force in a trial, and the guests are afterwards as they were: by the agents after a trial, by the next agent when agent
 /// and guard are killed, and by the guard when the agent is killed.

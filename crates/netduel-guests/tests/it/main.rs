@@ -12,6 +12,7 @@ mod failover;
 mod failover_cases;
 mod failover_table;
 mod hot_add;
+mod igb;
 mod inspected;
 mod killed;
 mod lifetime;

@@ -160,7 +160,7 @@ fn assert_stamped(workload: &Value) {
 }
 
 pub const BUSY_POLLING: &str =
-    "[[workloads]]\nname = \"polled\"\ntype = \"tcp-rr\"\nduration = \"1 s\"\nwait = \"busy-poll\"\n";
+    "[[workloads]]\nname = \"polled\"\ntype = \"tcp-rr\"\nduration = \"300 ms\"\nwait = \"busy-poll\"\n";
 
 /// The socket options are accepted, and the packets come from a NAPI instance that the kernel can poll. `place` is that of the workload.
 #[track_caller]
@@ -176,7 +176,7 @@ const XDP_ARMS: &[(&str, &str)] =
     &[("xdp", "set = { receiver = \"xdp\" }"), ("count", "set = { receiver = \"count\" }")];
 
 const XDP: &str = "[[workloads]]\nname = \"packets\"\ntype = \"pps\"\ngenerator = \"xdp\"\n\
-     duration = \"1 s\"\nflows = 1\npacket_rate = \"1000 /s\"\n";
+     duration = \"500 ms\"\nflows = 1\npacket_rate = \"1000 /s\"\n";
 
 /// What XDP of the driver has.
 fn xdp_features(bed: &Bed, coordinator: &Coordinator, nic: Nic, is_native: bool) -> Vec<Value> {
