@@ -1,5 +1,6 @@
 //! `netduel azure` with guests as the VMs of a bed: a virtual function that carries the traffic, and claims that contradict what the guests show.
-//! A script stands for `az`, or a stand-in for Azure answers the real one (`real_az`).
+//! A stand-in for Azure answers the real `az` (`real_az`). A script stands for `az` where nothing but the bed of a NIC
+//! that comes and goes is needed (`hot_add`).
 use std::fs;
 
 use netduel_guests::{Bed, Scene, guest_uuid, management_mac};
@@ -95,18 +96,6 @@ impl BedNic {
     fn name(&self) -> String {
         format!("vm{}-{}", self.vm, self.network)
     }
-
-    /// As `az` shows it.
-    fn shown(&self) -> Value {
-        let public = (self.network == "synthetic").then(|| json!({ "id": "/x/address" }));
-        json!({
-            "name": self.name(), "macAddress": self.mac, "enableAcceleratedNetworking": self.is_accelerated,
-            "virtualMachine": { "id": format!("/x/vm{}", self.vm) },
-            "ipConfigurations": [{
-                "privateIPAddress": self.address, "publicIPAddress": public, "subnet": { "id": format!("/x/{}", self.network) },
-            }],
-        })
-    }
 }
 
 /// The NICs of both guests, with these flags: `synthetic` first.
@@ -126,15 +115,8 @@ fn nics(flags: [bool; 2]) -> Vec<BedNic> {
 
 /// What Azure claims of the flag of each NIC, `synthetic` first, and of the id of each VM.
 pub fn claim(coordinator: &Coordinator, flags: [bool; 2], ids: [&str; 2]) {
-    let nics = nics(flags);
-    let Some(az) = coordinator.real_az() else {
-        coordinator.file("machines.json", &machines(ids).to_string());
-        let shown: Vec<Value> = nics.iter().map(BedNic::shown).collect();
-        coordinator.file("interfaces.json", &json!(shown).to_string());
-        return;
-    };
     let mut claims = json!({ "vm1": { "id": ids[0] }, "vm2": { "id": ids[1] } });
-    for nic in nics {
+    for nic in nics(flags) {
         claims[nic.name()] =
             json!({ "mac": nic.mac, "address": nic.address, "accelerated": nic.is_accelerated });
     }
@@ -143,7 +125,7 @@ pub fn claim(coordinator: &Coordinator, flags: [bool; 2], ids: [&str; 2]) {
         let mac = shown_mac(&management_mac(vm));
         claims[format!("vm{vm}-management")] = json!({ "mac": mac, "address": MANAGEMENT_ADDRESS });
     }
-    az.claim(&claims.to_string());
+    coordinator.real_az().unwrap().claim(&claims.to_string());
 }
 
 /// The script and its answers, for a bed of this type.
@@ -178,9 +160,6 @@ pub fn create(bed: &Bed, coordinator: &Coordinator, keys: &str) {
 
 /// The virtual function is proven, and claims that are wrong are refused. The guests are those of the scene `igb`, and as before afterwards.
 pub fn check_bed(bed: &mut Bed, coordinator: &Coordinator) {
-    if coordinator.real_az().is_none() {
-        write_az(coordinator, "two-nic");
-    }
     let ids = [1, 2].map(guest_uuid);
     let ids = [ids[0].as_str(), ids[1].as_str()];
     claim(coordinator, [false, true], ids);

@@ -17,7 +17,6 @@ mod inspected;
 mod killed;
 mod lifetime;
 mod nic_features;
-mod older_kernels;
 mod places;
 mod real_az;
 mod scenes;
@@ -25,6 +24,7 @@ mod states;
 mod stepped;
 mod timed;
 mod treatments;
+mod versions;
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
