@@ -2,6 +2,7 @@
 //! only those of beds. Nothing is verified in a guest here.
 use std::time::Duration;
 
+use netduel_model::resource_name::is_subscription;
 use serde::Deserialize;
 
 use crate::az::cause::Cause;
@@ -9,6 +10,9 @@ use crate::az::{Az, CallError, ask};
 
 /// Time limit of stopping or starting a VM, and of changing a resource: Azure answers when it is done.
 const CHANGE_LIMIT: Duration = Duration::from_secs(15 * 60);
+/// Codes of Azure for a resource that does not exist. Others with this end say nothing of the resource, as that for a subscription which
+/// the present login cannot see.
+const GONE: [&str; 3] = ["ResourceNotFound", "ResourceGroupNotFound", "NotFound"];
 
 /// Where resources are.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,6 +49,17 @@ pub struct Nic {
     pub mac: Option<String>,
     /// The VM that it is attached to.
     pub machine: Option<Machine>,
+    /// The id of its subscription.
+    pub subscription: Option<String>,
+}
+
+/// The placement of a VM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placed {
+    /// The id of its proximity placement group; `None` when it is in none.
+    pub group: Option<String>,
+    /// The id of its subscription.
+    pub subscription: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -56,6 +71,8 @@ struct Reference {
 #[serde(rename_all = "camelCase")]
 struct ShownNic {
     #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
     enable_accelerated_networking: Option<bool>,
     #[serde(default)]
     mac_address: Option<String>,
@@ -66,6 +83,8 @@ struct ShownNic {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ShownMachine {
+    #[serde(default)]
+    id: Option<String>,
     #[serde(default)]
     proximity_placement_group: Option<Reference>,
     #[serde(default)]
@@ -82,7 +101,15 @@ pub fn nic(az: &mut dyn Az, place: &Place, name: &str) -> Result<Nic, CallError>
         accelerated: shown.enable_accelerated_networking.unwrap_or(false),
         mac: shown.mac_address.map(|mac| mac.replace('-', ":").to_ascii_lowercase()),
         machine: shown.virtual_machine.and_then(|vm| machine(&vm.id, place)),
+        subscription: shown.id.as_deref().and_then(subscription),
     })
+}
+
+/// The subscription of an id, `/subscriptions/S/resourceGroups/...`.
+fn subscription(id: &str) -> Option<String> {
+    let (kind, rest) = id.strip_prefix('/')?.split_once('/')?;
+    let (name, _) = rest.split_once('/')?;
+    (kind.eq_ignore_ascii_case("subscriptions") && is_subscription(name)).then(|| name.to_owned())
 }
 
 /// The VM of an id, `/subscriptions/S/resourceGroups/G/providers/Microsoft.Compute/virtualMachines/NAME`.
@@ -116,12 +143,14 @@ fn shown(az: &mut dyn Az, machine: &Machine) -> Result<ShownMachine, CallError> 
     ask(az, &machine.place.within(&["vm", "show"], &machine.name))
 }
 
-/// The id of the proximity placement group of a VM; `None` when it is in none.
+/// The placement of a VM.
 ///
 /// # Errors
 /// Errors of `az`.
-pub fn placement(az: &mut dyn Az, machine: &Machine) -> Result<Option<String>, CallError> {
-    Ok(shown(az, machine)?.proximity_placement_group.map(|group| group.id))
+pub fn placement(az: &mut dyn Az, machine: &Machine) -> Result<Placed, CallError> {
+    let ShownMachine { id, proximity_placement_group, .. } = shown(az, machine)?;
+    let group = proximity_placement_group.map(|group| group.id);
+    Ok(Placed { group, subscription: id.as_deref().and_then(subscription) })
 }
 
 /// The name of the availability set of a VM; `None` when it is in none.
@@ -170,10 +199,14 @@ pub fn start(az: &mut dyn Az, machine: &Machine) -> Result<(), CallError> {
     az.call(&machine.place.within(&["vm", "start"], &machine.name), CHANGE_LIMIT).map(drop)
 }
 
-/// Whether two placements are the same; each is a name or an id.
+/// Whether two placements are the same; each is a name or an id. Groups of one name may be in several resource groups.
 pub fn is_same_placement(one: Option<&str>, other: Option<&str>) -> bool {
-    let name = |group: &str| group.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
-    one.map(name) == other.map(name)
+    let are_ids = [one, other].iter().flatten().all(|group| group.contains('/'));
+    let part = |group: &str| {
+        let own = if are_ids { group } else { group.rsplit('/').next().unwrap_or_default() };
+        own.to_ascii_lowercase()
+    };
+    one.map(part) == other.map(part)
 }
 
 /// Returns accelerated networking of a NIC to a state. `stops`: its VM is stopped for it, and started again. A NIC that is gone is no error:
@@ -206,7 +239,7 @@ pub fn restore_nic(
 /// Errors of `az`.
 pub fn restore_placement(az: &mut dyn Az, machine: &Machine, group: Option<&str>) -> Result<(), CallError> {
     let Some(now) = unless_gone(placement(az, machine))? else { return Ok(()) };
-    if is_same_placement(now.as_deref(), group) {
+    if is_same_placement(now.group.as_deref(), group) {
         return Ok(());
     }
     while_stopped(az, machine, |az| set_placement(az, machine, group))
@@ -236,7 +269,7 @@ fn unless_gone<T>(result: Result<T, CallError>) -> Result<Option<T>, CallError> 
     match result {
         Ok(value) => Ok(Some(value)),
         Err(CallError::Failed { cause: Cause::Other { code: Some(code), .. }, .. })
-            if code.ends_with("NotFound") =>
+            if GONE.contains(&code.as_str()) =>
         {
             Ok(None)
         }

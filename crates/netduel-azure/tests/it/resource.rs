@@ -1,7 +1,7 @@
 //! Changes of NICs and VMs, and the way back.
 use netduel_azure::az::cause::Cause;
 use netduel_azure::resource::{
-    Machine, Place, availability_set, is_same_placement, nic, restore_nic, restore_placement,
+    Machine, Place, availability_set, is_same_placement, nic, placement, restore_nic, restore_placement,
     restore_running, set_accelerated, set_placement,
 };
 
@@ -29,6 +29,7 @@ fn nic_is_read_with_its_address_and_the_vm_of_its_own_group() {
     assert_eq!((found.accelerated, found.mac.as_deref()), (true, Some("00:0d:3a:12:34:ab")));
     let machine = found.machine.unwrap();
     assert_eq!((machine.name.as_str(), machine.place.group.as_str()), ("vm1", "other"));
+    assert_eq!(found.subscription, None);
     let mut az =
         FakeAz::new([("network nic show", r#"{"name": "x", "virtualMachine": null, "macAddress": null}"#)]);
     let bare = nic(&mut az, &place(), "x").unwrap();
@@ -53,6 +54,22 @@ fn subscription_is_part_of_every_command() {
     let mut az = FakeAz::new([("network nic show", shown(true).as_str())]);
     nic(&mut az, &place, "n").unwrap();
     assert_eq!(az.calls[0], "network nic show --resource-group g --name n --subscription s-1");
+}
+
+#[test]
+fn subscription_of_a_resource_is_that_of_its_id() {
+    let found = |id: &str| {
+        let answer = format!(r#"{{"id": "{id}"}}"#);
+        let nic = nic(&mut FakeAz::new([("network nic show", answer.as_str())]), &place(), "n").unwrap();
+        let placed = placement(&mut FakeAz::new([("vm show", answer.as_str())]), &machine()).unwrap();
+        assert_eq!(nic.subscription, placed.subscription, "{id}");
+        nic.subscription
+    };
+    let id = "/subscriptions/s-1/resourceGroups/g/providers/Microsoft.Network/networkInterfaces/n";
+    assert_eq!(found(id).as_deref(), Some("s-1"));
+    for id in ["", "/subscriptions/s-1", "/tenants/s-1/resourceGroups/g", "/subscriptions/--help/x"] {
+        assert_eq!(found(id), None, "{id}");
+    }
 }
 
 #[test]
@@ -99,6 +116,9 @@ fn placement_is_the_same_by_name_and_by_id() {
     let id = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/proximityPlacementGroups/Near";
     assert!(is_same_placement(Some(id), Some("near")));
     assert!(!is_same_placement(Some(id), None) && is_same_placement(None, None));
+    let elsewhere = id.replace("resourceGroups/g", "resourceGroups/h");
+    assert!(!is_same_placement(Some(id), Some(elsewhere.as_str())));
+    assert!(is_same_placement(Some(id), Some(id.to_uppercase().as_str())));
     let mut az =
         FakeAz::new([("vm show", format!(r#"{{"proximityPlacementGroup": {{"id": "{id}"}}}}"#).as_str())]);
     restore_placement(&mut az, &machine(), Some("near")).unwrap();
@@ -138,4 +158,17 @@ fn what_was_deleted_needs_no_restoring() {
     restore_nic(&mut none().then("network nic show", gone()), &place(), "n", false, true).unwrap();
     restore_placement(&mut none().then("vm show", gone()), &machine(), None).unwrap();
     restore_running(&mut none().then("vm start", gone()), &machine()).unwrap();
+}
+
+#[test]
+fn resource_of_a_subscription_that_cannot_be_seen_is_not_restored() {
+    let lost = || {
+        let code = Some("SubscriptionNotFound".to_owned());
+        Answer::Failure(Cause::Other { code, message: "x".to_owned() })
+    };
+    let none = || FakeAz::new(std::iter::empty::<(&str, &str)>());
+    let nic = restore_nic(&mut none().then("network nic show", lost()), &place(), "n", false, true);
+    let placed = restore_placement(&mut none().then("vm show", lost()), &machine(), None);
+    let running = restore_running(&mut none().then("vm start", lost()), &machine());
+    assert!(nic.is_err() && placed.is_err() && running.is_err(), "{nic:?} {placed:?} {running:?}");
 }

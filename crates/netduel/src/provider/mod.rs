@@ -125,8 +125,17 @@ struct Known {
     held: Option<bool>,
 }
 
+/// What Azure says of a resource.
+struct Found {
+    state: State,
+    machine: Option<Machine>,
+    /// The subscription that has it.
+    subscription: Option<String>,
+}
+
 struct AzureProvider {
     az: AzProcess,
+    /// From the first resource on with its subscription.
     home: Home,
     may_stop: bool,
     held: Treatments,
@@ -198,17 +207,45 @@ impl Resource {
 
 impl AzureProvider {
     /// The state of a resource as Azure claims it.
-    fn read(&mut self, resource: &Resource) -> Result<(State, Option<Machine>), ProviderError> {
+    fn read(&mut self, resource: &Resource) -> Result<Found, ProviderError> {
         let read = match resource {
-            Resource::Nic { place, nic } => resource::nic(&mut self.az, place, nic)
-                .map(|found| (State::Accelerated(found.accelerated), found.machine)),
+            Resource::Nic { place, nic } => resource::nic(&mut self.az, place, nic).map(|found| Found {
+                state: State::Accelerated(found.accelerated),
+                machine: found.machine,
+                subscription: found.subscription,
+            }),
             Resource::Placement { place, vm } => {
                 let machine = Machine { place: place.clone(), name: vm.clone() };
-                resource::placement(&mut self.az, &machine)
-                    .map(|group| (State::Placement(group), Some(machine)))
+                resource::placement(&mut self.az, &machine).map(|found| Found {
+                    state: State::Placement(found.group),
+                    machine: Some(machine),
+                    subscription: found.subscription,
+                })
             }
         };
         read.map_err(failed)
+    }
+
+    /// The resource of a treatment, and the state that the treatment wants. A resource is read when it is met first.
+    fn meet(
+        &mut self,
+        host: &HostName,
+        action: &TreatmentAction,
+    ) -> Result<Option<(Resource, State)>, ProviderError> {
+        let Some((resource, state)) = Resource::of(action, &self.home) else { return Ok(None) };
+        if self.resources.contains_key(&resource) {
+            return Ok(Some((resource, state)));
+        }
+        let Found { state: original, machine, subscription } = self.read(&resource)?;
+        if self.home.subscription.is_none() && subscription.is_some() && self.resources.is_empty() {
+            // Of one name there may be another resource in the subscription that `az account set` chooses meanwhile.
+            self.home.subscription = subscription;
+            return self.meet(host, action);
+        }
+        let current = Some(original.clone());
+        let known = Known { host: host.clone(), original, current, machine, held: None };
+        self.resources.insert(resource.clone(), known);
+        Ok(Some((resource, state)))
     }
 
     /// Hands the original state to the guard, once for a running VM and once for a stopped one: the undo with a stop comes first then, and
@@ -268,14 +305,9 @@ impl Provider for AzureProvider {
     fn pending(&mut self, wanted: &[(HostName, TreatmentAction)]) -> Result<Vec<HostChange>, ProviderError> {
         let mut states: Vec<(HostName, Resource, State)> = Vec::new();
         for (host, action) in wanted {
-            let Some((resource, state)) = Resource::of(action, &self.home) else { continue };
-            if !self.resources.contains_key(&resource) {
-                let (original, machine) = self.read(&resource)?;
-                let current = Some(original.clone());
-                let known = Known { host: host.clone(), original, current, machine, held: None };
-                self.resources.insert(resource.clone(), known);
+            if let Some((resource, state)) = self.meet(host, action)? {
+                states.push((host.clone(), resource, state));
             }
-            states.push((host.clone(), resource, state));
         }
         for (resource, known) in &self.resources {
             if states.iter().all(|(_, wanted, _)| wanted != resource) {

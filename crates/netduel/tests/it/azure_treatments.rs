@@ -284,6 +284,25 @@ fn crossover_switches_each_nic_once_after_half_of_the_blocks() {
 }
 
 #[test]
+fn nic_is_switched_and_returned_in_the_subscription_that_has_it() {
+    in_namespace("nic_is_switched_and_returned_in_the_subscription_that_has_it", || {
+        let place = "--resource-group g --name n --subscription s-1";
+        let moved = |command: String| command.replace("--resource-group g --name n", place);
+        let scene = Scene::toggle(live().map(|(command, made)| (moved(command), made)));
+        let shown = |accelerated: bool| {
+            let mut nic: Value = serde_json::from_str(&N.printed(accelerated, true)).unwrap();
+            nic["id"] = json!("/subscriptions/s-1/resourceGroups/g/providers/x/networkInterfaces/n");
+            nic.to_string()
+        };
+        scene.answer(&N.show(), json!([{ "when": N.file, "out": shown(true) }, { "out": shown(false) }]));
+        scene.run(&[]).expect_code(0);
+        let update = format!("network nic update {place} --accelerated-networking");
+        let [on, off] = [true, false].map(|on| scene.count(&format!("{update} {on}")));
+        assert!(on > 0 && on == off && !scene.has("on"), "{:?}", scene.calls());
+    });
+}
+
+#[test]
 fn guard_returns_the_nic_when_the_run_is_killed() {
     in_namespace("guard_returns_the_nic_when_the_run_is_killed", || {
         // Whichever arm is first, its first trial has the NIC on and does not end.
