@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use netduel_model::bed::money::Money;
 use netduel_model::bed::shutdown::ShutdownTime;
 use netduel_model::bed::{self, Bed, BedSpec, BedType};
+use netduel_model::resource_name::is_name;
 use netduel_model::word::word;
 use serde::de::DeserializeOwned;
 
@@ -53,10 +54,11 @@ pub struct Tags {
 }
 
 impl Tags {
-    /// Reads the tags of a group; `None` when it is not a bed. Other tags are not looked at.
+    /// Reads the tags of a group; `None` when it is not a bed. Other tags are not looked at. Others with access to the subscription wrote them:
+    /// a name is a word of the commands that messages propose, and of paths.
     pub fn read(tags: &BTreeMap<String, String>) -> Option<Self> {
         Some(Self {
-            bed: tags.get(BED)?.clone(),
+            bed: tags.get(BED).filter(|name| is_name(name))?.clone(),
             created_unix_s: tags.get(CREATED).and_then(|text| text.parse().ok()),
             price: tags.get(PRICE).and_then(|text| text.parse().ok()),
             price_read_unix_s: tags.get(PRICE_READ).and_then(|text| text.parse().ok()),
@@ -233,5 +235,9 @@ mod tests {
     fn group_without_the_tag_is_no_bed() {
         let tags = BTreeMap::from([("owner".to_owned(), "x".to_owned())]);
         assert_eq!(Tags::read(&tags), None);
+        for name in ["", "x;reboot", "$(reboot)", "../x", "--yes", "X"] {
+            let tags = BTreeMap::from([(BED.to_owned(), name.to_owned())]);
+            assert_eq!(Tags::read(&tags), None, "{name}");
+        }
     }
 }
