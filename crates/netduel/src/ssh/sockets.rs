@@ -1,9 +1,11 @@
 //! The private folder of the sockets of ssh connections. It connects nothing.
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
 
 use super::obstacle::Obstacle;
 
@@ -66,7 +68,7 @@ fn socket_in(folder: &Path, number: u32) -> PathBuf {
 fn make_locked(folder: &Path) -> io::Result<File> {
     loop {
         DirBuilder::new().mode(0o700).create(folder)?;
-        let opened = File::open(folder);
+        let opened = open_folder(folder);
         if opened.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
             continue;
         }
@@ -78,14 +80,20 @@ fn make_locked(folder: &Path) -> io::Result<File> {
     }
 }
 
+/// Opens a folder and nothing else: another user may have planted a pipe of its name, which waits for a writer, or a link to a device.
+fn open_folder(path: &Path) -> io::Result<File> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
+    OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)
+}
+
 /// Removes empty folders of processes that were killed: nobody has locked them.
 fn remove_abandoned(place: &Path) {
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
         if !entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX)) {
             continue;
         }
-        // Those of other users cannot be opened.
-        if let Ok(folder) = File::open(entry.path())
+        // Those of other users cannot be opened by a user other than root.
+        if let Ok(folder) = open_folder(&entry.path())
             && folder.try_lock().is_ok()
         {
             // It stays when it has the socket of a master that is ending.
@@ -96,6 +104,12 @@ fn remove_abandoned(place: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
     use super::*;
 
     #[test]
@@ -125,5 +139,24 @@ mod tests {
         remove_abandoned(&place);
         assert!(!used.exists());
         fs::remove_dir(&place).expect("it is empty");
+    }
+
+    #[test]
+    fn what_another_user_planted_is_not_opened() {
+        let place = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| place.path().join(format!("{PREFIX}{name}"));
+        let mode = Mode::from_raw_mode(0o666);
+        mknodat(CWD, &at("1-pipe"), FileType::Fifo, mode, 0).expect("a pipe");
+        symlink(place.path(), at("1-link")).expect("a link");
+        assert!(open_folder(&at("1-link")).is_err());
+        let (done, ended) = channel();
+        let path = place.path().to_owned();
+        std::thread::spawn(move || {
+            remove_abandoned(&path);
+            done.send(()).expect("it is awaited");
+        });
+        // A pipe that is opened waits for a writer for ever.
+        ended.recv_timeout(Duration::from_secs(90)).expect("the pipe is not opened");
+        assert!(at("1-pipe").exists());
     }
 }
