@@ -1,7 +1,7 @@
 //! The copy of a program to a host through its connection, with progress on standard error. It decides nothing about which program.
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -27,6 +27,8 @@ const STOP_INTERVAL: Duration = Duration::from_millis(50);
 const LINE_INTERVAL_NS: u64 = 3_000_000_000;
 /// Timeout of a copy that does not go on, nanoseconds.
 const STALL_TIMEOUT_NS: u64 = 60_000_000_000;
+/// What is kept of the messages of a session, bytes: several times those of ssh, of the script and of the programs that it starts.
+const MESSAGES_MAX: u64 = 16 << 10;
 
 /// A copy to be made.
 pub struct Upload<'a> {
@@ -75,7 +77,7 @@ impl Upload<'_> {
         let mut child = Command::new(program)
             .args(words)
             .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
+            .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .process_group(0)
             .spawn()
@@ -98,7 +100,7 @@ impl Upload<'_> {
         };
         let started = Builder::new().name("ssh-copy".to_owned()).spawn(write).and_then(|_| {
             // Without a receiver the result is not needed.
-            let wait = move || drop(done.send(child.wait_with_output()));
+            let wait = move || drop(done.send(output_of(child)));
             Builder::new().name("ssh-copy-end".to_owned()).spawn(wait)
         });
         let end = || {
@@ -138,6 +140,16 @@ impl Upload<'_> {
     }
 }
 
+/// Waits for the end of a session. Of its messages the beginning is kept, and the rest is read: a host may print without end.
+fn output_of(mut child: Child) -> io::Result<Output> {
+    let mut messages = Vec::new();
+    if let Some(mut pipe) = child.stderr.take() {
+        pipe.by_ref().take(MESSAGES_MAX).read_to_end(&mut messages)?;
+        io::copy(&mut pipe, &mut io::sink())?;
+    }
+    Ok(Output { status: child.wait()?, stdout: Vec::new(), stderr: messages })
+}
+
 fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
@@ -156,5 +168,13 @@ mod tests {
     fn progress_is_the_share_of_what_is_sent() {
         assert_eq!(progress(0, 0), "copying netduel: 0.0 of 0.0 MB (0 %)");
         assert_eq!(progress(3_000_000, 12_000_000), "copying netduel: 3.0 of 12.0 MB (25 %)");
+    }
+
+    #[test]
+    fn messages_of_a_host_without_end_are_read_and_not_kept() {
+        let script = "head -c 1000000 /dev/zero | tr '\\0' x >&2; exit 7";
+        let child = Command::new("sh").args(["-c", script]).stderr(Stdio::piped()).spawn().expect("sh starts");
+        let output = output_of(child).expect("it ends");
+        assert_eq!((output.status.code(), output.stderr.len() as u64), (Some(7), MESSAGES_MAX));
     }
 }
