@@ -141,6 +141,8 @@ impl Testpmd {
     /// # Errors
     /// When it has ended or does not answer.
     pub fn stats(&mut self) -> Result<PortStats, DpdkError> {
+        // What a driver logs during the traffic: the last of it may be the reason of an end.
+        self.prompt.take_in();
         self.telemetry.stats(PORT).map_err(|error| self.prompt.explain("read its counters", error))
     }
 

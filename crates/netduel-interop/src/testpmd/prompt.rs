@@ -3,7 +3,7 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TrySendError, sync_channel};
 use std::time::Duration;
 
 use netduel_sys::clock::monotonic_ns;
@@ -16,6 +16,10 @@ use super::prompt_output::{PromptOutput, without_echo};
 
 /// Time limit for a process that has closed one of its sockets to end.
 const LINGERING: Duration = Duration::from_secs(2);
+/// Bytes of one read of the output.
+const PIECE: usize = 4096;
+/// Pieces that wait to be taken in. testpmd fills a few of them; a driver that logs without end fills any number.
+const PIECES_MAX: usize = 1024;
 
 /// A running program, killed when this is dropped or when the thread that started it ends.
 #[derive(Debug)]
@@ -46,13 +50,14 @@ impl Prompt {
         // The command holds copies of the terminal, which would keep it open.
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let input = child.stdin.take();
-        let (to, output) = channel();
+        let (to, output) = sync_channel(PIECES_MAX);
         let reader = std::thread::Builder::new().name("testpmd-output".to_owned()).spawn(move || {
             let mut user = File::from(user);
-            let mut bytes = [0; 4096];
+            let mut bytes = [0; PIECE];
             // The terminal returns an error when the program has closed it.
             while let Ok(length @ 1..) = user.read(&mut bytes) {
-                if to.send(bytes[..length].to_vec()).is_err() {
+                // What finds no room is left out: a program that had to wait would not forward meanwhile.
+                if let Err(TrySendError::Disconnected(_)) = to.try_send(bytes[..length].to_vec()) {
                     break;
                 }
             }
@@ -121,7 +126,7 @@ impl Prompt {
     }
 
     /// Reads the output so far.
-    fn take_in(&mut self) {
+    pub(super) fn take_in(&mut self) {
         while let Ok(bytes) = self.output.try_recv() {
             self.text.push(&bytes);
         }
@@ -240,6 +245,16 @@ mod tests {
         let pid = prompt.pid();
         drop(prompt);
         assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+    }
+
+    #[test]
+    fn output_that_nobody_reads_is_bounded_and_stops_no_program() {
+        // 16 MiB.
+        let mut prompt = shell("head -c 16777216 /dev/zero | tr '\\0' x");
+        prompt.child.wait().unwrap();
+        // The last of it may come from the terminal while this reads.
+        let kept = prompt.output.iter().flatten().count();
+        assert!((1..2 * PIECES_MAX * PIECE).contains(&kept), "{kept}");
     }
 
     #[test]
