@@ -5,6 +5,7 @@ use std::io::{self, Read as _, Write as _};
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::Duration;
 
+use netduel_report::words;
 use netduel_sys::clock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
@@ -168,8 +169,10 @@ pub fn size_of(terminal: impl std::os::fd::AsFd) -> (usize, usize) {
 fn encoded(line: &Line, theme: Theme) -> String {
     let mut text = String::new();
     for (style, piece) in &line.0 {
+        // Of a resumed run the name of the plan is whatever its file has.
+        let piece = words::plain(piece);
         match theme.sgr(*style) {
-            "" => text.push_str(piece),
+            "" => text.push_str(&piece),
             sgr => {
                 let _ = write!(text, "\u{1b}[{sgr}m{piece}\u{1b}[0m");
             }
@@ -207,5 +210,11 @@ mod tests {
         let line = Line::of(Style::Good, "a").with(Style::Accent, "b").with(Style::Bad, "c");
         assert_eq!(encoded(&line, Theme::Mono), "ab\u{1b}[1mc\u{1b}[0m");
         assert!(encoded(&line, Theme::Dark).contains("\u{1b}[92ma"));
+    }
+
+    #[test]
+    fn sequences_in_a_text_do_not_reach_the_terminal() {
+        let line = Line::of(Style::Plain, "x\u{1b}[2J").with(Style::Strong, "y\n\u{9b}1m");
+        assert_eq!(encoded(&line, Theme::Mono), "x\u{fffd}[2J\u{1b}[1my \u{fffd}1m\u{1b}[0m");
     }
 }
