@@ -211,6 +211,17 @@ fn hash_of_the_template_is_beside_the_command_that_prints_it() {
 }
 
 #[test]
+fn name_that_no_bed_has_is_in_no_command() {
+    let mut run = run_on("two-nic");
+    for name in ["x; reboot", "--yes", "$(reboot)"] {
+        run.header.bed.as_mut().unwrap().name = name.to_owned();
+        let page = markdown::page(&document(&run));
+        assert!(page.contains("netduel azure down NAME\n"), "{page}");
+        assert!(!page.contains(&format!("down {name}")) && !page.contains(&format!("{name}.toml")), "{page}");
+    }
+}
+
+#[test]
 fn repeated_bed_is_the_bed_of_the_run() {
     for kind in BedType::ALL {
         let run = run_on(netduel_model::word::word(&kind));
