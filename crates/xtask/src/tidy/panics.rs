@@ -1,6 +1,6 @@
 //! Rule: the product calls no function of the standard library that panics because of its surroundings: a closed or full output, a limit of
 //! threads, an argument that is no text. What panics where the program would contradict itself (`expect`, `panic!`) or where a bound is
-//! wrong (slices) is counted in lists by file, so that each new one is a decision. Tests, benches and tools may.
+//! wrong (slices, indices) is counted in lists by file, so that each new one is a decision. Tests, benches and tools may.
 use super::ratchet::Ratchet;
 use super::source::{Source, is_word};
 use super::tree::Tree;
@@ -21,7 +21,7 @@ struct Counted {
     places: fn(&Source, usize) -> Vec<usize>,
 }
 
-const COUNTED: [Counted; 2] = [
+const COUNTED: [Counted; 3] = [
     Counted {
         list: "crates/xtask/expects.txt",
         form: "path calls",
@@ -35,6 +35,13 @@ const COUNTED: [Counted; 2] = [
         name: "slices with a bound (`x[a..b]`)",
         remedy: "use `get`, `split_at_checked` or `strip_prefix`; where no input can be outside of the bounds or within a character",
         places: slices,
+    },
+    Counted {
+        list: "crates/xtask/indices.txt",
+        form: "path indices",
+        name: "indexed places (`x[i]`)",
+        remedy: "use `get`, `first`, an iterator or a pattern; where no input can lead outside of it",
+        places: indices,
     },
 ];
 
@@ -130,37 +137,63 @@ fn contradictions(source: &Source, tests: usize) -> Vec<usize> {
 
 /// Places of the slices before the tests of a file: `x[a..b]` panics when a bound is outside, or within a character. `x[..]` cannot.
 fn slices(source: &Source, tests: usize) -> Vec<usize> {
+    brackets(source, tests, |inside| inside.is_range)
+}
+
+/// Places of the indices before the tests of a file: `x[i]` panics where it has no such place. A key in quotes is that of
+/// JSON, which has a value for every key.
+fn indices(source: &Source, tests: usize) -> Vec<usize> {
+    brackets(source, tests, |inside| !inside.is_range)
+}
+
+/// Places of the brackets behind a value before the tests of a file that enclose code of this kind.
+fn brackets(source: &Source, tests: usize, is_meant: impl Fn(&Inside) -> bool) -> Vec<usize> {
     let code = &source.code[..tests];
     // A bracket behind anything else begins an array, a pattern or an attribute.
     let is_index = |at: &usize| {
         code[..*at].ends_with(|before: char| is_word(before) || matches!(before, ')' | ']' | '?'))
     };
     let brackets = code.match_indices('[').map(|(at, _)| at).filter(is_index);
-    brackets.filter(|at| is_bounded_range(&code[at + 1..])).collect()
+    let encloses = |at: &usize| {
+        let inside = Inside::of(&code[at + 1..]);
+        inside.has_value && is_meant(&inside)
+    };
+    brackets.filter(encloses).collect()
 }
 
-/// Whether a bracket that was opened before this code encloses a range with a bound. One within another bracket is not its own.
-fn is_bounded_range(code: &str) -> bool {
-    let (mut depth, mut previous) = (0_usize, ' ');
-    let (mut is_range, mut is_bounded) = (false, false);
-    for c in code.chars() {
-        match c {
-            ']' | ')' | '}' if depth == 0 => break,
-            ']' | ')' | '}' => depth -= 1,
-            '[' | '(' | '{' => depth += 1,
-            '.' if depth == 0 && previous == '.' => is_range = true,
-            _ => {}
+/// What a bracket encloses.
+struct Inside {
+    /// A range; one within another bracket is not its own.
+    is_range: bool,
+    /// Code beside the dots of a range.
+    has_value: bool,
+}
+
+impl Inside {
+    /// Of a bracket that was opened before this code.
+    fn of(code: &str) -> Self {
+        let (mut depth, mut previous) = (0_usize, ' ');
+        let mut inside = Self { is_range: false, has_value: false };
+        for c in code.chars() {
+            match c {
+                ']' | ')' | '}' if depth == 0 => break,
+                ']' | ')' | '}' => depth -= 1,
+                '[' | '(' | '{' => depth += 1,
+                '.' if depth == 0 && previous == '.' => inside.is_range = true,
+                _ => {}
+            }
+            inside.has_value |= c != '.' && !c.is_whitespace();
+            previous = c;
         }
-        is_bounded |= c != '.' && !c.is_whitespace();
-        previous = c;
+        inside
     }
-    is_range && is_bounded
 }
 
 /// Whether a file is code of the product: below `src` of its crate, and no file of tests.
 fn is_product(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
-    matches!(parts[..], ["crates", name, "src", ..] if !TOOLS.contains(&name)) && !path.ends_with("/tests.rs")
+    let is_of_tests = path.ends_with("/tests.rs") || parts.contains(&"tests");
+    matches!(parts[..], ["crates", name, "src", ..] if !TOOLS.contains(&name)) && !is_of_tests
 }
 
 #[cfg(test)]
@@ -205,23 +238,41 @@ mod tests {
         assert!(found.is_empty(), "{found:?}");
     }
 
+    /// Where a file breaks the rule, or a list of it with this text.
+    fn places_with((path, text): (&str, &str), list: (&str, &str)) -> Vec<(String, usize)> {
+        let mut found = Vec::new();
+        check(&Tree::of(&[(path, text), list]), &mut found);
+        found.into_iter().map(|violation| (violation.path, violation.line)).collect()
+    }
+
+    #[test]
+    fn new_index_is_reported_and_a_listed_one_is_not() {
+        let text = "//! A.\nfn a(b: &[u8]) {\n    b[0];\n    c(d)[b[1]];\n    e[\"key\"]; e[..]; [0]; vec![0];\n}\n\
+                    #[cfg(test)]\nmod tests {\nfn b() { c[1] }\n}\n";
+        let (path, list) = ("crates/netduel/src/a.rs", "crates/xtask/indices.txt");
+        let places = |known: &str| places_with((path, text), (list, known));
+        assert_eq!(places(""), [(path.to_owned(), 4)]);
+        assert_eq!(places("crates/netduel/src/a.rs 2\n"), [(path.to_owned(), 4)]);
+        assert_eq!(places("crates/netduel/src/a.rs 3\n"), []);
+        assert_eq!(places("crates/netduel/src/a.rs 4\n"), [(list.to_owned(), 1)]);
+        assert_eq!(lines("crates/netduel/src/b/tests/a.rs", text), [0; 0]);
+    }
+
     #[test]
     fn new_slice_is_reported_and_a_listed_one_is_not() {
-        let text = "//! A.\nfn a(b: &[u8]) {\n    b[1..];\n    f(b)?[b[0]\n        ..b.len()];\n}\n\
+        let text = "//! A.\nfn a(b: &[u8]) {\n    b[1..];\n    f(b)?[[0].len()\n        ..b.len()];\n}\n\
                     #[cfg(test)]\nmod tests {\nfn b() { c[1..] }\n}\n";
         let (path, list) = ("crates/netduel/src/a.rs", "crates/xtask/slices.txt");
-        let places = |known: &str| -> Vec<(String, usize)> {
-            let mut found = Vec::new();
-            check(&Tree::of(&[(path, text), (list, known)]), &mut found);
-            found.into_iter().map(|violation| (violation.path, violation.line)).collect()
-        };
+        let places = |known: &str| places_with((path, text), (list, known));
         assert_eq!(places(""), [(path.to_owned(), 4)]);
         assert_eq!(places("crates/netduel/src/a.rs 1\n"), [(path.to_owned(), 4)]);
         assert_eq!(places("crates/netduel/src/a.rs 2\n"), []);
         assert_eq!(places("crates/netduel/src/a.rs 3\n"), [(list.to_owned(), 1)]);
-        // The whole, one place, a range within another bracket, arrays, patterns and attributes.
-        let others = "//! B.\n#[a(..)]\nfn a([b, ..]: [u8; 2]) {\n    b[..]; b[0]; b[f(0..1)]; [0..1]; vec![0..1];\n}\n";
+        // The whole, arrays, patterns and attributes. An index that contains a range is none.
+        let others = "//! B.\n#[a(..)]\nfn a([b, ..]: [u8; 2]) {\n    b[..]; [0..1]; vec![0..1];\n}\n";
         assert_eq!(lines("crates/netduel/src/b.rs", others), [0; 0]);
+        let index = ("crates/netduel/src/b.rs", "//! B.\nfn a() { b[f(0..1)] }\n");
+        assert_eq!(places_with(index, ("crates/xtask/indices.txt", "crates/netduel/src/b.rs 1\n")), []);
     }
 
     #[test]
