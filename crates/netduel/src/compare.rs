@@ -1,6 +1,5 @@
 //! `netduel compare`: stored runs set against each other and against published figures. Nothing is measured here.
-use std::fs::File;
-use std::io::{ErrorKind, IsTerminal as _, Read as _};
+use std::io::{ErrorKind, IsTerminal as _};
 use std::path::Path;
 
 use netduel_model::plan::ResolvedPlan;
@@ -23,6 +22,7 @@ use crate::cli::stored::{CompareArgs, Format};
 use crate::console::{json, page_layout, print, print_exact, print_json, tell};
 use crate::exit::{Failure, Kind};
 use crate::gate;
+use crate::input_file;
 use crate::pipeline;
 use crate::program;
 use crate::publication;
@@ -206,12 +206,11 @@ fn read_all(store: &Store, names: &[&String]) -> Result<Vec<Source>, Failure> {
 }
 
 /// Largest baseline file, bytes: a run of a hundred workloads and blocks has less.
-const BASELINE_BYTES_MAX: u64 = 64 << 20;
+const BASELINE_BYTES_MAX: usize = 64 << 20;
 
 fn read_text(path: &Path) -> std::io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?.take(BASELINE_BYTES_MAX).read_to_string(&mut text)?;
-    Ok(text)
+    let bytes = input_file::read(path, BASELINE_BYTES_MAX)?;
+    String::from_utf8(bytes).map_err(|_| std::io::Error::other("it is not UTF-8 text"))
 }
 
 /// The runs with pseudonyms. A baseline holds facts in forms in which names are not known as such.

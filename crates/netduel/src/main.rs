@@ -12,6 +12,7 @@ mod exit;
 mod figure;
 mod gate;
 mod history;
+mod input_file;
 mod inspect;
 mod lab;
 mod manual;

@@ -1,18 +1,16 @@
 //! The author's files: commentary and logo, read, checked and made a part of a run or of one report. No report is made here.
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io;
 use std::path::Path;
 
 use netduel_model::plan::{self, PlanErrors, Problem, ResolvedPlan};
 use netduel_model::publication::{COMMENTARY_LEN_MAX, Publication, colour};
 use netduel_report::document::accent::Accent;
 use netduel_report::png;
-use rustix::fs::OFlags;
 
 use crate::cli::publication::PublicationArgs;
 use crate::console::tell;
 use crate::exit::{Failure, Kind};
+use crate::input_file::read;
 
 /// The key of a plan that names a logo.
 const LOGO_KEY: &str = "report.logo";
@@ -100,20 +98,4 @@ fn unusable(option: &str, path: &Path, error: io::Error) -> Failure {
 /// A logo as the report holds it.
 fn logo(path: &Path) -> io::Result<String> {
     png::data_uri(&read(path, png::LEN_MAX)?).map_err(io::Error::other)
-}
-
-fn read(path: &Path, most: usize) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    opened(path)?.take(most as u64 + 1).read_to_end(&mut bytes)?;
-    if bytes.len() > most {
-        return Err(io::Error::other(format!("it is longer than {} KiB", most >> 10)));
-    }
-    Ok(bytes)
-}
-
-/// Opens a regular file. A pipe may never have a writer and a device may have no end; opening a pipe must not wait for its other end.
-fn opened(path: &Path) -> io::Result<File> {
-    let file =
-        OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
 }

@@ -34,6 +34,19 @@ fn device_without_an_end_is_no_run() {
 }
 
 #[test]
+fn baseline_is_a_regular_file_that_is_read_whole() {
+    let bench = Bench::new();
+    let (zero, large) = (bench.path().join("zero.json"), bench.path().join("large.json"));
+    std::os::unix::fs::symlink("/dev/zero", &zero).unwrap();
+    // It has no blocks: the file takes no space.
+    std::fs::File::create(&large).unwrap().set_len(65 << 20).unwrap();
+    for (file, reason) in [(&zero, "it is not a regular file"), (&large, "it is longer than 65536 KiB")] {
+        let refused = bounded(&bench, &["compare", file.to_str().unwrap(), "x"]).expect_code(5);
+        assert!(refused.stderr.contains(reason), "{}", refused.stderr);
+    }
+}
+
+#[test]
 fn reading_of_a_store_that_does_not_exist_creates_nothing() {
     let bench = Bench::new();
     let missing = bench.path().join("missing");
