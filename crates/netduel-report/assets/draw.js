@@ -146,8 +146,8 @@
       marks: [
         log ? Plot.gridY(log.ticks, grid) : Plot.gridY({ ...grid, ticks: 5 }), log ? logY(log.ticks, log.label) : null,
         ...metric.medians.map((median, a) => Plot.ruleY(median === null ? [] : [median], {
-          stroke: colour(a), strokeOpacity: 0.55, strokeDasharray: DASHES[a % 6] })),
-        metric.apart ? null : Plot.ruleX(byBlock, { x: (d) => d[0], y1: (d) => d[1].low, y2: (d) => d[1].high, stroke: "var(--rule)" }),
+          stroke: colour(a), strokeDasharray: DASHES[a % 6] })),
+        metric.apart ? null : Plot.ruleX(byBlock, { x: (d) => d[0], y1: (d) => d[1].low, y2: (d) => d[1].high, stroke: "var(--frame)" }),
         ...metric.arms.map((_, a) => Plot.dot(points.filter((p) => p.arm === a), {
           x: "block", y: "value", dx: aside(a), symbol: SYMBOLS[a % 6], r: 4.5, stroke: colour(a), strokeWidth: 1.75, fill: fill(a),
           title: (p) => `${data.arms[a]}, block ${p.block}\n${p.bound ? `${p.bound} ` : ""}${p.value} ${metric.unit}`, tip: true,
@@ -191,12 +191,13 @@
       x: { domain: [0, duration_s], label: "seconds after the start", ...BELOW, ticks: 6, tickSize: 0 },
       y: { ...y, labelArrow: "none", tickSize: 0 },
       marks: [
-        Plot.rect(cut, { x1: "from", x2: "to", fill: "var(--shade)", title: "name" }),
+        Plot.rect(cut, { x1: "from", x2: "to", fill: "var(--shade)", stroke: "var(--frame)", strokeDasharray: "2 3", title: "name" }),
         axis ? Plot.gridY(axis.ticks, grid) : Plot.gridY({ ...grid, ticks: 5 }), axis ? logY(axis.ticks, axis.label) : null,
         ...lines.flatMap(({ arm, dash }, line) => {
           const own = points.filter((p) => p.line === line);
           return [
-            Plot.areaY(own, { x: "time", y1: (p) => Math.max(p.low, floor), y2: "high", fill: colour(arm), fillOpacity: 0.16 }),
+            Plot.areaY(own, { x: "time", y1: (p) => Math.max(p.low, floor), y2: "high", fill: colour(arm), fillOpacity: 0.16,
+              stroke: colour(arm), strokeWidth: 0.75 }),
             Plot.lineY(own, { x: "time", y: (p) => Math.max(p.median, floor), stroke: colour(arm), strokeWidth: 1.75, strokeDasharray: dash }),
           ];
         }),
@@ -262,11 +263,9 @@
       fy: { domain: shown, axis: null, padding: 0.24 },
       marks: [
         ...(x.log ? [Plot.gridX(x.ticks, grid), logX(x.ticks, `${unit}, logarithmic`)] : [Plot.gridX({ ...grid, ticks: x.ticks })]),
-        Plot.gridY({ ...grid, ticks: 3 }), Plot.ruleY([0], { stroke: "var(--rule)" }),
-        ...arms.flatMap((_, a) => [
-          Plot.areaY(edges(a), { x: "x", y1: () => 0, y2: "share", fy: "arm", fill: colour(a), fillOpacity: 0.22 }),
-          Plot.lineY(edges(a), { x: "x", y: "share", fy: "arm", stroke: colour(a), strokeWidth: 1.5 }),
-        ]),
+        Plot.gridY({ ...grid, ticks: 3 }), Plot.ruleY([0], { stroke: "var(--frame)" }),
+        ...arms.map((_, a) => Plot.areaY(edges(a), { x: "x", y1: () => 0, y2: "share", fy: "arm", fill: colour(a), fillOpacity: 0.22,
+          stroke: colour(a), strokeWidth: 1.5 })),
         Plot.text(shown, { fy: (name) => name, text: (name) => fitted(name, width - 130), frameAnchor: "top-right", dy: -13, fontWeight: 600,
           fill: (name) => `var(--arm-${data.arms.indexOf(name) % 6}-text)` }),
         Plot.tip(bins, Plot.pointer({ x: (bin) => (bin.low + bin.high) / 2, y: "share", fy: "arm",
@@ -345,7 +344,7 @@
       [facet]: { domain: data.arms, axis: null, padding: wide ? 0.1 : 0.2 },
       marks: [
         Plot.gridX({ ...grid, ticks: 5 }),
-        Plot.barX(rows, { x1: "from", x2: "to", y: "core", [facet]: "arm", fill: (row) => `var(--class-${row.kind})`, insetRight: 0.5,
+        Plot.barX(rows, { x1: "from", x2: "to", y: "core", [facet]: "arm", fill: (row) => `var(--class-${row.kind})`, stroke: "var(--edge)",
           title: (row) => `${row.arm}, core ${row.core}\n${machine.classes[row.kind]} ${row.share} %`, tip: true }),
         Plot.text(labelled, { x: (row) => (row.from + row.to) / 2, y: "core", [facet]: "arm", text: label,
           fill: (row) => `var(--class-${row.kind}-text)`, fontSize: 11 }),
@@ -431,7 +430,7 @@
       fy: { domain: labels, axis: null, padding: 0.28 },
       marks: [
         ...(log ? [Plot.gridX(ticks, grid), logX(ticks, `${unit}, logarithmic`)] : [Plot.gridX({ ...grid, ticks })]),
-        log ? null : Plot.barX(rows, { ...own, fill: (row) => colour(row.arm), fillOpacity: 0.55 }),
+        log ? null : Plot.barX(rows, { ...own, fill: (row) => colour(row.arm), fillOpacity: 0.55, stroke: (row) => colour(row.arm) }),
         Plot.ruleY(rows, { y: lane, fy: "label", x1: placed("low"), x2: placed("high"), stroke: "var(--ink)", strokeWidth: 1.5 }),
         Plot.tickX(rows.filter((row) => row.sent !== null), { x: placed("sent"), y: lane, fy: "label", stroke: "var(--ink)", strokeWidth: 1.5 }),
         log ? Plot.dot(rows, { ...own, r: 4.5, stroke: (row) => colour(row.arm), strokeWidth: 1.75, fill: (row) => fill(row.arm) }) : null,
@@ -494,8 +493,8 @@
       marks: [
         Plot.gridY({ ...grid, ticks: 5 }),
         Plot.ruleX(metric.changes, { x: ([at]) => at - 0.5, stroke: "var(--ink)", strokeDasharray: "4 3" }),
-        Plot.ruleY(steps, { y: "level", x1: "from", x2: "to", stroke: colour(1), strokeOpacity: 0.7 }),
-        Plot.ruleX(points, { x: "run", y1: "low", y2: "high", stroke: "var(--rule)", strokeWidth: 3 }),
+        Plot.ruleY(steps, { y: "level", x1: "from", x2: "to", stroke: colour(1) }),
+        Plot.ruleX(points, { x: "run", y1: "low", y2: "high", stroke: colour(1), strokeWidth: 1.5 }),
         Plot.dot(points, { x: "run", y: "value", r: 4, stroke: colour(1), fill: colour(1),
           title: (p) => `${p.name}\n${p.value} ${metric.unit} [${p.low}, ${p.high}]`, tip: true }),
       ],

@@ -119,10 +119,8 @@ pub enum Paint {
     Expected,
     /// Any other interface.
     Other,
-    /// A class with this number, 0 to 4.
+    /// A class with this number, 0 to 5.
     Class(u8),
-    /// Network.
-    Between,
     /// Waiting.
     Waiting,
 }

@@ -85,7 +85,7 @@ const fn paint(part: Part) -> Paint {
     match part {
         Part::ScheduleDelay => Paint::Waiting,
         Part::ClientSend => Paint::Class(1),
-        Part::Network | Part::NetworkAndServer => Paint::Between,
+        Part::Network | Part::NetworkAndServer => Paint::Class(5),
         Part::ServerReceive => Paint::Class(3),
         Part::ServerProgram => Paint::Class(4),
         Part::ServerSend => Paint::Class(2),

@@ -45,7 +45,7 @@ pub(super) fn figure(figure: &Figure, page: &mut Page) -> Markup {
 }
 
 fn legend(entries: &[(String, Paint)]) -> Markup {
-    html! { @for (title, paint) in entries { span { i style={ "background:" (background(*paint)) } {} (plain(title)) } } }
+    html! { @for (title, paint) in entries { span { i class=(class(*paint)) {} (plain(title)) } } }
 }
 
 fn bars(bars: &Bars) -> Markup {
@@ -67,10 +67,8 @@ fn bar(bar: &Bar) -> Markup {
             p.name { b { (plain(&bar.title)) } " " (plain(&bar.detail)) }
             div.stack role="img" aria-label=(label) {
                 @for (segment, label_of_segment) in bar.segments.iter().zip(&label_of_segment) {
-                    span title=(label_of_segment) style={
-                        "width:" (format!("{:.3}", segment.share * 100.0)) "%;background:" (background(segment.paint))
-                        ";color:" (ink(segment.paint))
-                    } {
+                    span class=(class(segment.paint)) title=(label_of_segment)
+                        style={ "width:" (format!("{:.3}", segment.share * 100.0)) "%" } {
                         @if segment.share >= LABEL_SHARE_MIN { (plain(&segment.label)) }
                     }
                 }
@@ -80,23 +78,12 @@ fn bar(bar: &Bar) -> Markup {
     }
 }
 
-fn background(paint: Paint) -> String {
+/// The class of the style sheet with the fill, the outline and the colour of the text.
+fn class(paint: Paint) -> String {
     match paint {
-        Paint::Expected => "color-mix(in srgb, var(--arm-1) 22%, var(--paper))".to_owned(),
-        Paint::Other => {
-            // Dots: a hatched bar is that of the baseline.
-            "radial-gradient(circle, var(--arm-2) 1.6px, var(--paper) 2px) 0 0 / 6px 6px".to_owned()
-        }
-        Paint::Class(class) => format!("var(--class-{class})"),
-        Paint::Between => "var(--rule)".to_owned(),
-        Paint::Waiting => "var(--arm-4)".to_owned(),
-    }
-}
-
-fn ink(paint: Paint) -> String {
-    match paint {
-        Paint::Class(class) => format!("var(--class-{class}-text)"),
-        Paint::Waiting => "var(--paper)".to_owned(),
-        Paint::Expected | Paint::Other | Paint::Between => "var(--ink)".to_owned(),
+        Paint::Expected => "fill-expected".to_owned(),
+        Paint::Other => "fill-other".to_owned(),
+        Paint::Class(class) => format!("fill-{class}"),
+        Paint::Waiting => "fill-waiting".to_owned(),
     }
 }

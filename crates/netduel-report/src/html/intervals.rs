@@ -89,7 +89,12 @@ impl Axis {
         let [low, centre, high] = ends.map(|ratio| self.x(ratio.max(1e-9)));
         html! {
             svg.interval viewBox={ "0 0 " (WIDTH) " 24" } width=(WIDTH) height="24" role="img" aria-label={ "ratio " (words) } {
-                @if let Some((from, width)) = self.band() { rect.band x=(from) y="0" width=(width) height="24" {} }
+                @if let Some((from, width)) = self.band() {
+                    rect.band x=(from) y="0" width=(width) height="24" {}
+                    @for end in [from, from + width].map(|end| format!("{end:.1}")) {
+                        line.margin x1=(end) x2=(end) y1="0" y2="24" {}
+                    }
+                }
                 @for tick in self.ticks() {
                     line.grid x1=(self.x(tick)) x2=(self.x(tick)) y1="0" y2="24" {}
                 }
@@ -130,10 +135,11 @@ mod tests {
         let bands = |reach: f64| {
             let axis = Axis { reach, equivalence: 0.05 };
             let drawn = axis.interval([0.9, 1.0, 1.1], Tone::Open, "").into_string();
-            (axis.has_band(), drawn.matches("class=\"band\"").count())
+            let count = |class: &str| drawn.matches(&format!("class=\"{class}\"")).count();
+            (axis.has_band(), count("band"), count("margin"))
         };
-        assert_eq!(bands(1.3), (true, 1));
-        assert_eq!(bands(64.0), (false, 0));
+        assert_eq!(bands(1.3), (true, 1, 2));
+        assert_eq!(bands(64.0), (false, 0, 0));
     }
 
     #[test]

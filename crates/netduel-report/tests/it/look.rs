@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Names of the places where two labels of a chart cover each other, where one leaves its figure, where the page is too wide, where text
-/// has too little contrast, where an axis has no two labels, and where the keyboard does not get. Empty when there is none.
+/// or a mark of a plot has too little contrast, where an axis has no two labels, and where the keyboard does not get. Empty when there is none.
 const FAULTS: &str = r#"(() => {
   const view = root.ownerDocument.defaultView, found = [];
   const shown = (box) => box.width > 0 && box.height > 0;
@@ -64,7 +64,9 @@ const FAULTS: &str = r#"(() => {
   // The colour as it is painted, over the colours below it.
   const painted = (colours) => {
     pen.clearRect(0, 0, 1, 1);
-    for (const colour of colours) { pen.fillStyle = colour; pen.fillRect(0, 0, 1, 1); }
+    for (const [colour, opacity] of colours.map((one) => [one].flat())) {
+      pen.globalAlpha = opacity ?? 1; pen.fillStyle = colour; pen.fillRect(0, 0, 1, 1);
+    }
     return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3);
   };
   const light = (rgb) => {
@@ -113,6 +115,20 @@ const FAULTS: &str = r#"(() => {
       found.push(`"${words(element)}" (${key}) has a contrast of ${contrast(ink, paper).toFixed(2)}`);
     }
   }
+  // A mark of a plot is seen by its fill or by its outline. Grid lines are none.
+  const MARKS = ["area", "line", "bar", "rect", "dot", "rule", "tick"].map((mark) => `.plot svg g[aria-label=${mark}]`).join();
+  const marks = [...root.querySelectorAll(`:is(${MARKS}) :is(path, rect, circle, line)`)];
+  for (const mark of marks) {
+    const style = view.getComputedStyle(mark), below = behind(mark.closest(".plot"));
+    const paints = [[style.fill, style.fillOpacity], [style.stroke, style.strokeOpacity]].filter(([colour]) => colour !== "none");
+    const most = Math.max(...paints.map(([colour, opacity]) => contrast(painted([...below, [colour, opacity * style.opacity]]), painted(below))));
+    const key = `${mark.closest("figure").className}, ${mark.closest(MARKS).getAttribute("aria-label")} of ${style.fill} and ${style.stroke}`;
+    if (most < 3 && !seen.has(key)) {
+      seen.add(key);
+      found.push(`a mark (${key}) has a contrast of ${most.toFixed(2)}`);
+    }
+  }
+  if (root.querySelector(".plot svg") && !marks.length) found.push("no mark of a plot was found");
   for (const element of root.querySelectorAll("[role=img], img")) {
     if (!(element.getAttribute("aria-label") || element.getAttribute("alt"))) found.push(`no alternative: ${words(element)}`);
   }

@@ -12,6 +12,7 @@ mod browser;
 mod builder;
 mod compare;
 mod compare_document;
+mod contrast;
 mod counter_ratios;
 mod crossover;
 mod datagrams;
