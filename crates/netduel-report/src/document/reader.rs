@@ -1,13 +1,17 @@
 //! What a published report has for its readers: summary, purpose and audience, commentary, references.
+use netduel_model::dpdk::DpdkDevice;
 use netduel_model::ids::ArmName;
 use netduel_model::metric::Metric;
+use netduel_model::packet_path::{PacketEngine, PacketReceiver};
 use netduel_model::publication::Publication;
 use netduel_model::size;
+use netduel_model::snapshot::Provider;
 
 use super::block::{Block, Scope, Section, Style, Text, list};
 use super::verdicts::Sides;
 use super::{levels, markup, published as figures};
 use crate::analysis::{Analysis, Comparison, MetricAnalysis, WorkloadAnalysis, sizes};
+use crate::findings;
 use crate::words::{self, Tone};
 use netduel_model::published;
 
@@ -256,7 +260,8 @@ fn bottlenecks(analysis: &Analysis) -> Vec<String> {
     analysis.workloads.iter().filter_map(sentence).collect()
 }
 
-/// Sources: published figures of the hosts' sizes, and the standards of the methods that the run used; absent without any.
+/// Sources: published figures of the hosts' sizes, manuals of what carried the packets, and the standards of the methods that the run used;
+/// absent without any.
 pub(super) fn references(analysis: &Analysis) -> Option<Section> {
     let mut items: Vec<Text> = Vec::new();
     for name in sizes(analysis) {
@@ -280,6 +285,7 @@ pub(super) fn references(analysis: &Analysis) -> Option<Section> {
     }
     let sources = figures::sources(analysis).into_iter();
     items.extend(sources.map(|source| Text::from(format!("Published figures: {source}."))));
+    items.extend(manuals(analysis));
     items.extend(standards(analysis));
     (!items.is_empty()).then(|| section("references", "References", vec![Block::List(items)]))
 }
@@ -287,6 +293,44 @@ pub(super) fn references(analysis: &Analysis) -> Option<Section> {
 /// The page of a size, from the path in the table.
 fn page(path: &str) -> Style {
     Style::Web(format!("https://learn.microsoft.com/en-us/azure/virtual-machines/sizes/{path}"))
+}
+
+/// Manuals of the programs, drivers and features that carried the packets.
+fn manuals(analysis: &Analysis) -> Vec<Text> {
+    let arms = || analysis.workloads.iter().flat_map(|workload| &workload.arms);
+    let paths = || arms().filter_map(|arm| arm.workload.traffic.facts().packets);
+    let is_accelerated_azure = analysis.inspection.hosts.iter().any(|host| {
+        let cloud = host.snapshot.cloud.as_ref();
+        cloud.is_some_and(|cloud| cloud.provider == Provider::Azure)
+            && !findings::accelerations(&host.snapshot).is_empty()
+    });
+    let manuals = [
+        (
+            paths().any(|path| path.engine == PacketEngine::Dpdk || path.receiver == PacketReceiver::Dpdk),
+            "DPDK testpmd",
+            "https://doc.dpdk.org/guides/testpmd_app_ug/",
+        ),
+        (
+            paths().filter_map(|path| path.dpdk.as_ref()).any(|dpdk| dpdk.device == DpdkDevice::Mana),
+            "DPDK driver of MANA",
+            "https://doc.dpdk.org/guides/nics/mana.html",
+        ),
+        (
+            paths().any(|path| path.engine == PacketEngine::Xdp || path.receiver == PacketReceiver::Xdp),
+            "AF_XDP of Linux",
+            "https://docs.kernel.org/networking/af_xdp.html",
+        ),
+        (
+            is_accelerated_azure,
+            "Accelerated networking of Azure",
+            "https://learn.microsoft.com/en-us/azure/virtual-network/accelerated-networking-overview",
+        ),
+    ];
+    let used = manuals.into_iter().filter(|(is_used, ..)| *is_used);
+    let item = |subject: &str, address: &str| {
+        Text::from("Manual: ").and(subject, Style::Web(address.to_owned()))
+    };
+    used.map(|(_, subject, address)| item(subject, address)).collect()
 }
 
 /// The sources of the methods of a run.

@@ -7,6 +7,14 @@ use super::table::{Cell, Column, Table};
 use crate::analysis::{ArmAnalysis, PacketSpread, WorkloadAnalysis};
 use crate::words;
 
+/// Options of testpmd whose purpose neither their names nor the table of parameters shows.
+const OPTIONS: [(&str, &str); 4] = [
+    ("--txpkts", "length of a packet without the check sequence, which is 4 B of a frame"),
+    ("--tx-ip", "addresses of the packets: the network of a cloud routes by them, not by MAC addresses"),
+    ("--txonly-multi-flow", "several flows, which the hash of the receiver (RSS) spreads over its queues"),
+    ("--rss-udp", "the hash of the receiver (RSS) includes the UDP ports"),
+];
+
 /// An end with testpmd.
 struct End<'a> {
     workload: &'a WorkloadAnalysis,
@@ -100,7 +108,18 @@ fn parameters(ends: &[End<'_>]) -> Table {
     }
     let mut table = table.without_empty_columns();
     table.rows.dedup();
+    table.notes.extend(options(ends));
     table
+}
+
+/// The purpose of each option that a command line has.
+fn options(ends: &[End<'_>]) -> Vec<String> {
+    let has = |option: &str| {
+        let mut words = ends.iter().flat_map(|one| &one.report.command);
+        words.any(|word| word.split('=').next() == Some(option))
+    };
+    let used = OPTIONS.iter().filter(|(option, _)| has(option));
+    used.map(|(option, purpose)| format!("`{option}`: {purpose}")).collect()
 }
 
 fn flows(flows: DpdkFlows) -> &'static str {

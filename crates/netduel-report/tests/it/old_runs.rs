@@ -160,8 +160,10 @@ fn packet_report_has_the_command_lines_the_parameters_and_the_counters_of_testpm
         "| net\\_af\\_packet | net\\_af\\_packet0 | 0 | 1 | the driver's | ordinary pages | one | 0 |",
         "dpdk: The client sends",
         "sockets: The client sends",
+        "- `--txpkts`: length of a packet",
     ] {
         assert!(page.contains(part), "no {part} in {page}");
     }
+    assert!(!page.contains("`--rss-udp`"), "an option that no command line has");
     assert!(html.contains("tx_good_packets") && html.contains("5536"), "the page has no counters");
 }

@@ -6,6 +6,7 @@ use netduel_report::{analyse_run, document, html, markdown, terminal};
 use crate::builder::{Recipe, build};
 use crate::hostile::HOSTILE;
 use crate::look::author;
+use crate::{hosts, old_runs, packets};
 
 #[test]
 fn words_of_the_author_are_in_files_and_not_on_the_terminal() {
@@ -100,6 +101,27 @@ fn printed_page_folds_nothing_and_has_links_as_footnotes() {
     );
     assert!(page.contains("Resolved plan (JSON)"));
     assert!(page.contains("What this run used") || page.contains("The settings that this run used"));
+}
+
+#[test]
+fn references_have_the_manuals_of_what_carried_the_packets() {
+    let mut on_azure = build(&Recipe::default());
+    on_azure.header.hosts = hosts::of_a_run();
+    let [testpmd, xdp, azure] = [
+        "[DPDK testpmd](https://",
+        "[AF\\_XDP of Linux](https://",
+        "[Accelerated networking of Azure](https://",
+    ];
+    for (run, has) in [
+        (old_runs::read("2-real-dpdk"), [true, false, false]),
+        (packets::swept(), [false, true, false]),
+        (on_azure, [false, false, true]),
+        (build(&Recipe::default()), [false; 3]),
+    ] {
+        let page = markdown::page(&document(&run));
+        let (_, references) = page.split_once("## References").expect("references");
+        assert_eq!([testpmd, xdp, azure].map(|link| references.contains(link)), has, "{references}");
+    }
 }
 
 #[test]
