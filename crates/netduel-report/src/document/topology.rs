@@ -1,23 +1,16 @@
 //! The drawing of what a run compared: client and server of each pair of hosts, and the path of each arm between them.
-//! For hosts in the lab and over ssh.
 use netduel_model::plan::spec::{LabPath, PathKind};
-use netduel_model::plan::{Arm, Host, Launch, Pair, ResolvedPlan, TreatmentAction};
+use netduel_model::plan::{Arm, Launch, Pair, ResolvedPlan, TreatmentAction};
 use netduel_model::workload::Role;
 
 use super::chart::{BedDrawing, Chart, DrawnBand, DrawnNic, DrawnVm, Figure, VmRow};
 use crate::words;
 
-/// The drawing; absent with a host that is started otherwise.
+/// The drawing; absent without arms.
 pub(super) fn figure(plan: &ResolvedPlan) -> Option<Figure> {
-    let is_drawn = |host: &Host| matches!(host.launch, Launch::Lab { .. } | Launch::Ssh(_));
-    if plan.arms.is_empty() || !plan.hosts.values().all(is_drawn) {
+    if plan.arms.is_empty() {
         return None;
     }
-    let title = if words::is_in_lab(plan) {
-        "lab on one machine, without a physical NIC"
-    } else {
-        "hosts that netduel reaches by ssh"
-    };
     let rows = rows(plan);
     let host = |end: &DrawnVm| format!("{}: {}", end.name, end.lines.join(", "));
     let hosts = rows.iter().flat_map(|row| &row.vms).map(host);
@@ -31,12 +24,26 @@ pub(super) fn figure(plan: &ResolvedPlan) -> Option<Figure> {
         alternative: alternative.clone(),
         chart: Chart::Bed(BedDrawing {
             label: format!("Client, path and server of each arm: {alternative}"),
-            title: title.to_owned(),
+            title: title(plan).to_owned(),
             rows,
         }),
         data: None,
         in_text: false,
     })
+}
+
+/// Where the hosts are.
+fn title(plan: &ResolvedPlan) -> &'static str {
+    let are = |is: fn(&Launch) -> bool| plan.hosts.values().all(|host| is(&host.launch));
+    if words::is_in_lab(plan) {
+        "lab on one machine, without a physical NIC"
+    } else if are(|launch| matches!(launch, Launch::Ssh(_))) {
+        "hosts that netduel reaches by ssh"
+    } else if are(|launch| !launch.uses_network()) {
+        "processes on one machine"
+    } else {
+        "hosts with the launchers of the plan"
+    }
 }
 
 /// An arm in words: `accelerated: client a (vf0), virtual functions bypassing the switch, server b (vf0)`.
@@ -64,15 +71,12 @@ fn rows(plan: &ResolvedPlan) -> Vec<VmRow> {
     pairs.into_iter().map(row).collect()
 }
 
-/// A host in its role, with how it is reached, its size and its addresses.
+/// A host in its role, with its launcher, its size and its addresses.
 fn end(plan: &ResolvedPlan, pair: &Pair, role: Role) -> DrawnVm {
     let name = pair.host(role);
     let mut lines = Vec::new();
     if let Some(host) = plan.hosts.get(name) {
-        lines.push(match &host.launch {
-            Launch::Ssh(ssh) => format!("ssh {}", ssh.host),
-            _ => "guest of the lab".to_owned(),
-        });
+        lines.push(words::brief_launch(&host.launch));
         lines.extend(host.size.clone());
         lines.extend(host.addresses.iter().map(ToString::to_string));
     }

@@ -23,6 +23,19 @@ pub fn launch(launch: &Launch) -> String {
     }
 }
 
+/// The same in the few words that a drawing has room for.
+pub fn brief_launch(launch: &Launch) -> String {
+    match launch {
+        Launch::Local => "this machine".to_owned(),
+        Launch::Lab { .. } => "guest of the lab".to_owned(),
+        Launch::Netns { name } => format!("namespace {name}"),
+        Launch::Command { prefix } => format!("by {}", shell::line(prefix)),
+        Launch::Ssh(ssh) => format!("ssh {}", ssh.host),
+        Launch::Paired { address } => format!("paired {address}"),
+        Launch::Bed { vm, .. } => format!("{vm} of a bed"),
+    }
+}
+
 fn ssh_launch(ssh: &SshHost) -> String {
     let user = ssh.user.as_ref().map(|user| format!(", user {user}")).unwrap_or_default();
     let port = ssh.port.map(|port| format!(", port {port}")).unwrap_or_default();

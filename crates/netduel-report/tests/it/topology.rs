@@ -1,4 +1,4 @@
-//! The drawing of client, path and server in the report of a run in the lab and over ssh.
+//! The drawing of client, path and server in the report of a run, for each launcher.
 use netduel_model::plan;
 use netduel_model::run::Run;
 use netduel_report::{document, html};
@@ -104,10 +104,34 @@ fn run_over_ssh_has_its_hosts_and_the_addresses_and_changes_of_each_arm() {
     }
 }
 
+/// The plan over ssh with another launcher for its client and one for its server.
+fn launched(client: &str, server: &str) -> String {
+    OVER_SSH
+        .replace("launch = \"ssh\"\nhost = \"near.example.org\"\nsudo = true", client)
+        .replace("launch = \"ssh\"\nhost = \"far.example.org\"", server)
+}
+
 #[test]
-fn run_on_a_bed_or_with_a_process_of_this_machine_has_no_such_drawing() {
-    let local = OVER_SSH.replace("\"ssh\"\nhost = \"near.example.org\"\nsudo = true", "\"local\"");
-    for run in [bed::run(), run_of(&local)] {
-        assert!(!html::page(&document(&run)).contains(LABEL), "{:?}", run.header.plan.hosts);
+fn every_launcher_is_drawn() {
+    let (local, netns) = ("launch = \"local\"", "launch = \"netns\"\nnetns = \"left\"");
+    let command = "launch = \"command\"\ncommand = [\"kubectl\", \"exec\", \"pod-1\", \"--\"]";
+    let paired = "launch = \"paired\"\nserve = \"192.0.2.2:5210\"";
+    let mixed = "hosts with the launchers of the plan";
+    let cases = [
+        ((local, netns), ["this machine", "namespace left", "processes on one machine"]),
+        ((netns, command), ["namespace left", "by kubectl exec pod-1 --", mixed]),
+        ((local, paired), ["this machine", "paired 192.0.2.2:5210", mixed]),
+    ];
+    for ((client, server), texts) in cases {
+        let drawing = drawing_of(&run_of(&launched(client, server)), LABEL);
+        assert_texts(&drawing, &texts);
+        assert_texts(&drawing, &["client near", "192.0.2.1", "server far", "192.0.2.2", "plain: no changes"]);
+        assert!(drawing.contains(&format!("; client near: {}, 192.0.2.1; ", texts[0])), "{drawing}");
+        assert!(drawing.contains(&format!("server far: {}, Standard_DS4_v2, ", texts[1])), "{drawing}");
     }
+}
+
+#[test]
+fn run_on_a_bed_has_the_drawing_of_its_bed_only() {
+    assert!(!html::page(&document(&bed::run())).contains(LABEL));
 }
