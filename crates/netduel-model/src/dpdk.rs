@@ -181,6 +181,9 @@ pub enum DpdkFlows {
 pub struct DpdkReport {
     /// DPDK's version.
     pub version: String,
+    /// Version of the rdma-core whose `libibverbs` testpmd had loaded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rdma_core: Option<String>,
     /// The command line, word by word.
     pub command: Vec<String>,
     /// DPDK's name of the port.

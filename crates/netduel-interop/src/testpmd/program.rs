@@ -10,7 +10,7 @@ use super::error::{DpdkError, last_words};
 use super::forward::Forwarded;
 use super::prompt::Prompt;
 use super::telemetry::{PortInfo, PortStats, Telemetry};
-use super::version::Version;
+use super::version::{Version, rdma_core};
 
 /// Its prompt.
 const PROMPT: &str = "testpmd> ";
@@ -31,6 +31,7 @@ pub struct Testpmd {
     telemetry: Telemetry,
     mode: Mode,
     version: Version,
+    rdma_core: Option<String>,
     info: PortInfo,
     words: Vec<String>,
     cores: Cores,
@@ -87,6 +88,9 @@ impl Testpmd {
         if version < Version::OLDEST {
             return Err(DpdkError::TooOld { found: version });
         }
+        // The drivers are loaded now. Without access to the maps of the process the version is unknown.
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", prompt.pid()));
+        let rdma_core = rdma_core(&maps.unwrap_or_default());
         let ports = telemetry.ports()?;
         if ports != [PORT] {
             let why = format!(
@@ -108,12 +112,17 @@ impl Testpmd {
         }
         let words = std::iter::once(command.program.clone()).chain(words).collect();
         let (mode, cores) = (command.mode, command.cores.clone());
-        Ok(Self { prompt, telemetry, mode, version, info, words, cores, _folder: folder })
+        Ok(Self { prompt, telemetry, mode, version, rdma_core, info, words, cores, _folder: folder })
     }
 
     /// Its version.
     pub fn version(&self) -> Version {
         self.version
+    }
+
+    /// The version of rdma-core whose library it has loaded.
+    pub fn rdma_core(&self) -> Option<&str> {
+        self.rdma_core.as_deref()
     }
 
     /// Its port.

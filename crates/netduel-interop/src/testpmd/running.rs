@@ -190,6 +190,7 @@ impl Watch {
         };
         let dpdk = DpdkReport {
             version: version.to_string(),
+            rdma_core: testpmd.rdma_core().map(str::to_owned),
             command: words,
             port: info.name,
             numa_node: info.numa_node.and_then(|node| u32::try_from(node).ok()),

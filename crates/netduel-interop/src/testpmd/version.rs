@@ -1,4 +1,4 @@
-//! DPDK versions: year, month, and patch level.
+//! Versions of DPDK, which are year, month and patch level, and of rdma-core, whose library some of its drivers use.
 use std::fmt;
 
 /// A version, for example 22.11.11.
@@ -35,6 +35,20 @@ impl fmt::Display for Version {
     }
 }
 
+/// The version of rdma-core whose `libibverbs` a process has mapped (`/proc/PID/maps`); `None` without one. rdma-core ends the names of its
+/// libraries with its version, after that of the interface: `libibverbs.so.1.14.44.0` is from rdma-core 44.0
+/// ([versioning.md](https://github.com/linux-rdma/rdma-core/blob/06cf90a0e1e7fb2d19b5833dc9d52a8cf67e7889/Documentation/versioning.md)).
+pub fn rdma_core(maps: &str) -> Option<String> {
+    maps.lines().find_map(|line| {
+        let (_, numbers) = line.rsplit_once("/libibverbs.so.")?;
+        // A library that was replaced since has ` (deleted)` after its name.
+        let version = numbers.split(' ').next()?.splitn(3, '.').nth(2)?;
+        let is_version = version.starts_with(|c: char| c.is_ascii_digit())
+            && version.chars().all(|c| c.is_ascii_alphanumeric() || c == '.');
+        is_version.then(|| version.to_owned())
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,5 +73,22 @@ mod tests {
         for text in ["", "testpmd 3", "DPDK main", "DPDK 24.13.0", "22.11"] {
             assert_eq!(Version::parse(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn version_of_rdma_core_is_that_of_the_mapped_library() {
+        let line = |file: &str| format!("7f10-7f20 r-xp 00004000 00:2a 193 \t{file}\n");
+        for (file, expected) in [
+            ("/usr/lib/x86_64-linux-gnu/libibverbs.so.1.14.44.0", Some("44.0")),
+            ("/usr/lib64/libibverbs.so.1.14.2410mlnx54 (deleted)", Some("2410mlnx54")),
+            ("/opt/rdma/libibverbs.so.1.5.17", Some("17")),
+            ("/opt/rdma/libibverbs.so.1", None),
+            ("/opt/rdma/libibverbs.so.1.14.\u{1b}[2J", None),
+            ("/usr/lib/libmlx5.so.1.24.44.0", None),
+        ] {
+            let maps = [line("/usr/bin/dpdk-testpmd"), line(file), line("[stack]")].concat();
+            assert_eq!(rdma_core(&maps).as_deref(), expected, "{file}");
+        }
+        assert_eq!(rdma_core(""), None);
     }
 }

@@ -195,6 +195,29 @@ fn two_processes_with_shared_memory_need_no_network() {
 }
 
 #[test]
+fn version_of_rdma_core_is_that_of_the_installed_package() {
+    if !able() {
+        return;
+    }
+    let query = ["-W", "-f", "${Version}", "libibverbs1"];
+    let package = std::process::Command::new("dpkg-query").args(query).output();
+    let Some(package) = package.ok().filter(|output| output.status.success()) else {
+        println!("skipped: no package libibverbs1 whose version can be compared");
+        return;
+    };
+    let package = String::from_utf8(package.stdout).unwrap();
+    let testpmd = Testpmd::start(&command(Mode::TransmitOnly, Device::Null, 1), SOON).unwrap();
+    let loaded = testpmd.rdma_core().map(str::to_owned);
+    testpmd.quit().unwrap();
+    // Debian's testpmd loads all drivers that are installed, and those of Mellanox need the library.
+    let Some(loaded) = loaded else {
+        println!("skipped: testpmd has loaded no driver that needs libibverbs");
+        return;
+    };
+    assert!(package == loaded || package.starts_with(&format!("{loaded}-")), "{loaded} of {package}");
+}
+
+#[test]
 fn null_device_measures_the_generator() {
     if !able() {
         return;

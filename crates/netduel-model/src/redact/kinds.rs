@@ -40,7 +40,7 @@ pub fn meaning(place: Place) -> Meaning {
         | ("Cloud", "instance") => Meaning::Id,
         ("HostSnapshot", "kernel" | "os" | "platform" | "hypervisor" | "cpu_model")
         | ("Device", "firmware")
-        | ("DpdkReport", "version")
+        | ("DpdkReport", "version" | "rdma_core")
         | ("RunHeader", "program") => Meaning::Version,
         ("ArmName" | "WorkloadName" | "LabName" | "RunId", _) => Meaning::Name,
         _ => Meaning::Text,

@@ -159,6 +159,8 @@ pub struct BusyCore {
 pub struct Dpdk {
     /// Version of DPDK.
     pub version: String,
+    /// Version of the rdma-core whose library testpmd had loaded; null without one, and in runs of older versions.
+    pub rdma_core: Option<String>,
     /// Name of the port.
     pub port: String,
     /// Command line, word by word.
@@ -229,6 +231,7 @@ impl Spread {
             mode: end.mode,
             dpdk: end.dpdk.as_ref().map(|dpdk| Dpdk {
                 version: dpdk.version.clone(),
+                rdma_core: dpdk.rdma_core.clone(),
                 port: dpdk.port.clone(),
                 command: dpdk.command.clone(),
             }),

@@ -1,6 +1,7 @@
 //! The environment of a test: size, place, processor and its layout, memory, interfaces, versions.
 use std::collections::BTreeSet;
 
+use netduel_model::dpdk::DpdkReport;
 use netduel_model::packet_path::{PacketEngine, PacketPath, PacketReceiver};
 use netduel_model::size;
 use netduel_model::snapshot::{HostSnapshot, Interface, KernelSettings, LOOPBACK, Processor};
@@ -85,7 +86,8 @@ pub fn environment(analysis: &Analysis) -> Vec<EnvironmentRow> {
         ("System", of(&|_, host| host.os.clone())),
         ("Kernel", of(&|_, host| host.kernel.clone())),
         ("Hypervisor", of(&|_, host| hypervisor(host))),
-        ("DPDK", of(&|name, _| dpdk(analysis, name))),
+        ("DPDK", of(&|name, _| testpmd(analysis, name, |dpdk| Some(dpdk.version.clone())))),
+        ("rdma-core", of(&|name, _| testpmd(analysis, name, |dpdk| dpdk.rdma_core.clone()))),
         ("Image", of(&|_, host| host.cloud.as_ref()?.image.clone())),
     ];
     rows.into_iter().filter(|(_, cells)| cells.iter().any(Option::is_some)).collect()
@@ -210,9 +212,9 @@ fn interfaces(host: &HostSnapshot, names: &[String], fact: impl Fn(&Interface) -
     (!known.is_empty()).then(|| known.join("; "))
 }
 
-/// The DPDK version, if testpmd was an end.
-fn dpdk(analysis: &Analysis, host: &str) -> Option<String> {
-    ends(analysis).filter(|end| end.host == host).find_map(|end| Some(end.dpdk.as_ref()?.version.clone()))
+/// A fact of testpmd, if it was an end.
+fn testpmd(analysis: &Analysis, host: &str, fact: impl Fn(&DpdkReport) -> Option<String>) -> Option<String> {
+    ends(analysis).filter(|end| end.host == host).find_map(|end| fact(end.dpdk.as_ref()?))
 }
 
 /// Every end of every arm.

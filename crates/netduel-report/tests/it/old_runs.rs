@@ -2,7 +2,7 @@
 use std::path::{Path, PathBuf};
 
 use netduel_model::run::{Run, RunEnd};
-use netduel_report::{analyse_run, csv, document, html, markdown, terminal};
+use netduel_report::{analyse_run, csv, document, html, markdown, terminal, words};
 use netduel_store::Store;
 
 use crate::json;
@@ -166,4 +166,27 @@ fn packet_report_has_the_command_lines_the_parameters_and_the_counters_of_testpm
     }
     assert!(!page.contains("`--rss-udp`"), "an option that no command line has");
     assert!(html.contains("tx_good_packets") && html.contains("5536"), "the page has no counters");
+}
+
+#[test]
+fn environment_of_testpmd_has_the_versions_of_dpdk_and_rdma_core() {
+    let versions = |run: &Run| {
+        let rows = words::environment(&analyse_run(run));
+        let of = |name: &str| {
+            let row = rows.iter().find(|(title, _)| *title == name);
+            row.map(|(_, cells)| cells.iter().flatten().cloned().collect::<Vec<_>>().join(", "))
+        };
+        [of("DPDK"), of("rdma-core")]
+    };
+    let mut run = read("2-real-dpdk");
+    let [dpdk, rdma_core] = versions(&run);
+    assert!(dpdk.is_some_and(|version| version.contains("22.11")), "{:?}", versions(&run));
+    assert_eq!(rdma_core, None, "a program of format 2 did not read it");
+    for trial in &mut run.trials {
+        let server = trial.server.as_mut().and_then(|end| end.report.dpdk.as_mut());
+        if let Some(dpdk) = server {
+            dpdk.rdma_core = Some("44.0".to_owned());
+        }
+    }
+    assert_eq!(versions(&run)[1].as_deref(), Some("44.0"), "of one host only");
 }
