@@ -1,7 +1,7 @@
 //! Cost of control and observation in a trial, as a share of one core: CPU time of the coordinator and both agents with almost no
 //! traffic, per second of trial. Subtracting a run with few trials from one with many removes the start-up.
-//! And the cost of the live view: CPU time of its thread on a large terminal. It draws from the coordinator's events,
-//! so that the traffic does not matter.
+//! And the cost of the live view on a large terminal: CPU time of its thread, and what it adds to all processes of a run. It
+//! draws from the coordinator's events, so that the traffic does not matter.
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -19,6 +19,9 @@ const BLOCKS: (u32, u32) = (2, 12);
 const PAIRS: usize = 5;
 /// Terminal of the live view: the largest one that its tests have.
 const TERMINAL: Winsize = Winsize { ws_row: 60, ws_col: 200, ws_xpixel: 0, ws_ypixel: 0 };
+/// Blocks of a run for the cost of the live view, and pairs of a run with it and one without it.
+const VIEW_BLOCKS: u32 = 6;
+const VIEW_PAIRS: usize = 5;
 /// Share of one core that the thread of the live view may use. Trials of one second have more blocks, trials and
 /// comparisons per second than real ones.
 const VIEW_MAX: f64 = 0.01;
@@ -42,6 +45,15 @@ fn main() {
     println!("figure control-and-observers-share-of-core {:.3} %", percent(shares[PAIRS / 2]));
     let view = share_of_live_view();
     println!("figure live-view-cpu-share {:.3} %", percent(view));
+    let added = added_by_live_view();
+    println!(
+        "live view: adds {:.2} % of one core to all processes of a run, against its progress bars [{:.2}, {:.2}], \
+         n = {VIEW_PAIRS} pairs; asked for: under 1 %",
+        percent(added[VIEW_PAIRS / 2]),
+        percent(added[0]),
+        percent(added[VIEW_PAIRS - 1]),
+    );
+    println!("figure live-view-added-share {:.3} %", percent(added[VIEW_PAIRS / 2]));
     assert!(view <= VIEW_MAX, "the live view uses more than {} % of one core", percent(VIEW_MAX));
 }
 
@@ -89,17 +101,52 @@ struct Look {
     cpu_s: f64,
 }
 
-/// Runs the long plan with the live view and returns the CPU time of its thread from its first frame to its last
-/// one, as a share of the time between them.
+/// A run on a terminal.
+struct Watched {
+    /// CPU time of all its processes, as a share of its time.
+    share: f64,
+    /// The thread of the live view at its first frame and at its last one; absent without a view.
+    looks: Option<[Look; 2]>,
+}
+
+/// The CPU time of the live view's thread in the long run from its first frame to its last one, as a share of the time
+/// between them.
 fn share_of_live_view() -> f64 {
+    let watched = run_on_terminal(BLOCKS.1, "--live");
+    let [first, last] = watched.looks.expect("the live view has a thread");
+    let elapsed_s = last.at_s - first.at_s;
+    assert!(elapsed_s > TRIAL_S, "the live view ended before the run");
+    (last.cpu_s - first.cpu_s) / elapsed_s
+}
+
+/// What the live view adds to the share of a core that a run uses, for each pair in ascending order. The other run of a
+/// pair has the progress bars that a terminal has without the view; the two change places from pair to pair.
+fn added_by_live_view() -> Vec<f64> {
+    let share = |option: &str| run_on_terminal(VIEW_BLOCKS, option).share;
+    let difference = |pair: usize| {
+        if pair.is_multiple_of(2) {
+            let with = share("--live");
+            with - share("--no-live")
+        } else {
+            let without = share("--no-live");
+            share("--live") - without
+        }
+    };
+    let mut differences: Vec<f64> = (0..VIEW_PAIRS).map(difference).collect();
+    differences.sort_by(f64::total_cmp);
+    differences
+}
+
+/// Runs a plan of `blocks` blocks with `--live` or `--no-live` on a terminal that is read as fast as it is written.
+fn run_on_terminal(blocks: u32, option: &str) -> Watched {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let Pty { user, program } = Pty::open().expect("a pseudo-terminal is available");
     tcsetwinsize(&program, TERMINAL).expect("a terminal has a size");
     // The view needs a controlling terminal. `setsid` takes its standard input for that, and becomes the program.
     let mut command = Command::new("setsid");
     command
-        .args(["--ctty", env!("CARGO_BIN_EXE_netduel"), "run"])
-        .arg(plan_in(folder.path(), BLOCKS.1))
+        .args(["--ctty", env!("CARGO_BIN_EXE_netduel"), "run", option])
+        .arg(plan_in(folder.path(), blocks))
         .arg("--store")
         .arg(folder.path())
         .env_remove("NO_COLOR")
@@ -107,6 +154,7 @@ fn share_of_live_view() -> f64 {
         .stdin(program.try_clone().expect("a descriptor is available"))
         .stdout(Stdio::null())
         .stderr(program);
+    let (started_ns, before_s) = (monotonic_ns(), children_cpu_seconds());
     let mut child = command.spawn().expect("failed to start `setsid`: install util-linux");
     // It holds copies of the program's end, which would keep reading from ending.
     drop(command);
@@ -122,11 +170,10 @@ fn share_of_live_view() -> f64 {
         }
     }
     assert_ended(child.wait().expect("the run can be waited for"));
-    assert!(String::from_utf8_lossy(&shown).contains("q stop"), "the live view was not shown");
-    let [first, last] = looks.expect("the live view has a thread");
-    let elapsed_s = last.at_s - first.at_s;
-    assert!(elapsed_s > TRIAL_S, "the live view ended before the run");
-    (last.cpu_s - first.cpu_s) / elapsed_s
+    let elapsed_s = (monotonic_ns() - started_ns) as f64 / 1e9;
+    let has_view = String::from_utf8_lossy(&shown).contains("q stop");
+    assert_eq!(has_view, option == "--live", "the live view is shown with --live only");
+    Watched { share: (children_cpu_seconds() - before_s) / elapsed_s, looks }
 }
 
 /// CPU time of all children that have ended, and of theirs.
