@@ -60,6 +60,7 @@ pub fn names(what: Completable, of: Option<&Path>, store: &StoreArgs) -> Result<
             netduel_lab::list().map_err(crate::lab::failed)?.iter().map(ToString::to_string).collect()
         }
         Completable::LabHosts => netduel_model::lab::HOSTS.map(str::to_owned).into(),
+        Completable::Beds => crate::azure::known::list()?,
     };
     if names.is_empty() { Ok(()) } else { print(&(names.join("\n") + "\n")) }
 }

@@ -45,6 +45,11 @@ pub fn state_folder() -> Result<PathBuf, Failure> {
         })
 }
 
+/// The folder for the files of beds: each bed has a folder of its name there.
+pub fn beds_folder() -> Result<PathBuf, Failure> {
+    Ok(state_folder()?.join("azure"))
+}
+
 /// The origin in JSON documents: this version, and the time.
 pub fn origin() -> Origin {
     Origin {

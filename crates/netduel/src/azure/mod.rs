@@ -3,6 +3,7 @@ mod bed_file;
 mod deployed;
 mod document;
 mod host_keys;
+pub mod known;
 pub mod old;
 mod prices;
 mod run;
@@ -106,6 +107,7 @@ fn down(
         }
     })?;
     host_keys::forget(name);
+    known::forget(name);
     if json {
         return print_beds(Vec::new(), vec![name.to_owned()]);
     }

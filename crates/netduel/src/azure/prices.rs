@@ -28,7 +28,7 @@ struct Entry {
 }
 
 fn file() -> Result<PathBuf, Failure> {
-    Ok(program::state_folder()?.join("azure").join("prices.json"))
+    Ok(program::beds_folder()?.join("prices.json"))
 }
 
 /// The name of a price in the file.

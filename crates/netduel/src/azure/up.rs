@@ -13,6 +13,7 @@ use netduel_model::bed::prefix::Prefix;
 
 use super::bed_file::{read_bed, read_text};
 use super::document::print_beds;
+use super::known::PARAMETERS;
 use super::session::{az, failed, now_unix_s};
 use super::{host_keys, old, prices, shown};
 use crate::console::{print_lines, tell};
@@ -171,9 +172,9 @@ struct Files {
 
 impl Files {
     fn write(bed: &Bed, prepared: &Prepared, key: &PublicKey, prefixes: &[Prefix]) -> Result<Self, Failure> {
-        let folder = program::state_folder()?.join("azure").join(&bed.name);
+        let folder = program::beds_folder()?.join(&bed.name);
         let files =
-            Self { template: folder.join("template.json"), parameters: folder.join("parameters.json") };
+            Self { template: folder.join("template.json"), parameters: folder.join(PARAMETERS) };
         let parameters = template::deployment_parameters(key, prefixes, &prepared.tags);
         let texts = [
             (&files.template, template::text(&template::template(bed)).kind(Kind::Internal)?),

@@ -281,6 +281,8 @@ pub enum Completable {
     Labs,
     /// Hosts of a lab.
     LabHosts,
+    /// Beds that this user has created here and not deleted.
+    Beds,
 }
 
 /// `netduel plan`.

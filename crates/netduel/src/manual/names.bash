@@ -1,5 +1,5 @@
 
-# Names of runs, of paired hosts, and names in plans and runs, which the definition of the options cannot hold.
+# Names of runs, paired hosts and beds, and names in plans and runs, which the definition of the options cannot hold.
 _netduel_names() {
     # The words before the one that is completed, without the store, which can stand anywhere.
     local -a line=()
@@ -54,7 +54,15 @@ _netduel_names() {
                     rename|baseline) [[ "$previous" == "$subcommand" ]] && what=runs ;;
                 esac
                 ;;
-            azure) [[ "$subcommand" == run && "$previous" == --fail-if ]] && what=conditions of=$(_netduel_plan) ;;
+            azure)
+                case "$subcommand" in
+                    run)
+                        [[ "$previous" == --fail-if ]] && what=conditions of=$(_netduel_plan)
+                        [[ "$previous" == --bed ]] && what=beds
+                        ;;
+                    down) [[ "$previous" != --subscription ]] && what=beds ;;
+                esac
+                ;;
             lab)
                 if [[ "$previous" == --lab ]]; then
                     what=labs

@@ -1,5 +1,5 @@
 
-# Names of runs, of paired hosts, and names in plans and runs, which the definition of the options cannot hold.
+# Names of runs, paired hosts and beds, and names in plans and runs, which the definition of the options cannot hold.
 # The words before the one that is completed, without the store, which can stand anywhere.
 function __netduel_words
     set -l words (commandline -opc)
@@ -61,6 +61,8 @@ complete -c netduel -n '__netduel_command compare; and not __netduel_previous_ha
 complete -c netduel -n '__netduel_command compare' -l fail-if -x -k -a '(__netduel_names run-conditions)'
 complete -c netduel -n '__netduel_command report' -l fail-if -x -k -a '(__netduel_names arm-conditions)'
 complete -c netduel -n '__netduel_command azure run; and __netduel_has_plan' -l fail-if -x -k -a '(__netduel_names conditions)'
+complete -c netduel -n '__netduel_command azure run' -l bed -r -k -a '(__netduel_names beds)'
+complete -c netduel -n '__netduel_command azure down; and not __netduel_previous --subscription' -k -a '(__netduel_names beds)'
 complete -c netduel -n '__netduel_command lab' -l lab -x -k -a '(__netduel_names labs)'
 complete -c netduel -n '__netduel_command lab exec; and __netduel_expects_lab_host' -f -k -a '(__netduel_names lab-hosts)'
 complete -c netduel -n '__netduel_command runs rm verify tag export rename baseline; and not __netduel_previous --title --note --unset --out --store' -k -a '(__netduel_names runs)'

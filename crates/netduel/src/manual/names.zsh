@@ -1,5 +1,5 @@
 
-# Names of runs, of paired hosts, and names in plans and runs, which the definition of the options cannot hold.
+# Names of runs, paired hosts and beds, and names in plans and runs, which the definition of the options cannot hold.
 _netduel() {
     # The words before the one that is completed, without the store, which can stand anywhere.
     local -a line
@@ -48,7 +48,15 @@ _netduel() {
                     rename|baseline) [[ "$previous" == "$subcommand" ]] && what=runs ;;
                 esac
                 ;;
-            azure) [[ "$subcommand" == run && "$previous" == --fail-if ]] && what=conditions ;;
+            azure)
+                case "$subcommand" in
+                    run)
+                        [[ "$previous" == --fail-if ]] && what=conditions
+                        [[ "$previous" == --bed ]] && what=beds
+                        ;;
+                    down) [[ "$previous" != --subscription ]] && what=beds ;;
+                esac
+                ;;
             lab)
                 if [[ "$previous" == --lab ]]; then
                     what=labs
@@ -77,6 +85,8 @@ _netduel() {
     local files='*.netduel'
     [[ "$command" == compare ]] && files='*.(netduel|json)'
     [[ "$what" == runs ]] && _files -g "$files"
+    # A bed is named by its file as well.
+    [[ "$what" == beds ]] && _files -g '*.toml'
     return 0
 }
 if [ "$funcstack[1]" = "_netduel" ]; then

@@ -9,7 +9,7 @@ use crate::program;
 
 /// The file with the host keys of a bed.
 pub fn known_hosts_of_bed(bed: &str) -> Result<PathBuf, Failure> {
-    Ok(program::state_folder()?.join("azure").join(bed).join("known_hosts"))
+    Ok(program::beds_folder()?.join(bed).join("known_hosts"))
 }
 
 /// The file for a host; `None` for one of no bed, whose keys are in the user's own file.

@@ -208,8 +208,11 @@ fn bed_is_created_listed_and_deleted() {
 
     let unasked = scene.run(&["azure", "down", "x"]).expect_code(2);
     assert!(unasked.stderr.contains("--yes") && scene.at("exists").exists(), "{}", unasked.stderr);
+    let completed = || scene.run(&["complete", "beds"]).expect_code(0).stdout;
+    assert_eq!(completed(), "x\n");
     let down = scene.run(&["azure", "down", "x.toml", "--yes", "--no-wait", "--json"]).expect_code(0);
     assert_eq!(down.json()["removed"], json!(["x"]));
+    assert_eq!(completed(), "");
     assert!(!scene.at("exists").exists());
     let gone = scene.run(&["azure", "down", "x", "--yes"]).expect_code(12).stderr;
     assert!(gone.contains("there is no bed x in the subscription fake"), "{gone}");

@@ -27,7 +27,7 @@ server = "bravo"
 treatments = [{ offload = "tso", interface = "eth0", value = "on" }]
 "#;
 
-/// A test's folder with a run, another store with a run, a pairing and a plan.
+/// A test's folder with a run, another store with a run, a pairing, a plan and a bed.
 fn bench() -> Bench {
     let bench = Bench::new();
     let run = stored(&bench, "old-1");
@@ -37,11 +37,18 @@ fn bench() -> Bench {
     std::fs::create_dir_all(&pairings).unwrap();
     std::fs::write(pairings.join("faraway:5210"), "").unwrap();
     bench.plan(&format!("{PLAN}{STREAM}"));
+    // A bed that was deleted keeps its template.
+    for (bed, file) in [("deployed", "parameters.json"), ("deleted", "template.json")] {
+        let folder = bench.path().join("state/netduel/azure").join(bed);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(file), "{}").unwrap();
+    }
+    std::fs::write(bench.path().join("bed.toml"), "").unwrap();
     bench
 }
 
 /// What stands on the command line after the tabulator, for what was typed.
-const CASES: [(&str, &str); 17] = [
+const CASES: [(&str, &str); 22] = [
     ("netduel report ol", "netduel report old-1"),
     ("netduel run --resume ol", "netduel run --resume old-1"),
     ("netduel runs tag ol", "netduel runs tag old-1"),
@@ -59,6 +66,11 @@ const CASES: [(&str, &str); 17] = [
     ("netduel history old-1 --arm acc", "netduel history old-1 --arm accelerated"),
     ("netduel report --store other the", "netduel report --store other there-1"),
     ("netduel compare last --store other the", "netduel compare last --store other there-1"),
+    ("netduel azure down d", "netduel azure down deployed"),
+    ("netduel azure down --yes d", "netduel azure down --yes deployed"),
+    ("netduel azure down be", "netduel azure down bed.toml"),
+    ("netduel azure run plan.toml --bed d", "netduel azure run plan.toml --bed deployed"),
+    ("netduel azure check be", "netduel azure check bed.toml"),
 ];
 
 fn assert_completes(shell: &str, set_up: &str) {
@@ -159,6 +171,7 @@ fn names_of_a_run_complete_options_of_history_and_compare() {
     assert!(conditions.contains("throughput on accelerated < -5 %\n"), "{conditions}");
     assert!(!conditions.contains(" on synthetic"), "the baseline has no verdict: {conditions}");
     assert_eq!(names(&["lab-hosts"]), "a\nb\nh1\nh2\n");
+    assert_eq!(names(&["beds"]), "deployed\n");
     bench.run(["complete", "arms", "no-such-run"]).expect_code(9);
 }
 
