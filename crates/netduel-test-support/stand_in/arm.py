@@ -53,6 +53,9 @@ RESOURCE_TYPES = {
     "Microsoft.DevTestLab": ["schedules"],
 }
 
+# When an operation is looked at again, seconds. Without the header, and with 0, the libraries of `az` wait 30 s.
+SOON = ("Retry-After", "1")
+
 lock = threading.Lock()
 FOLDER = pathlib.Path(sys.argv[3])
 
@@ -247,7 +250,7 @@ class Endpoint(BaseHTTPRequestHandler):
             return self.answer(404, failure("ResourceGroupNotFound", f"Resource group '{name}' could not be found."))
         if self.command == "DELETE":
             deployed.remove_group(name)
-            return self.answer(202, None, [("Location", f"{base}/operations/delete?api-version=x"), ("Retry-After", "0")])
+            return self.answer(202, None, [("Location", f"{base}/operations/delete?api-version=x"), SOON])
         if self.command == "HEAD":
             return self.answer(204)
         return self.answer(200, groups[name])
@@ -274,7 +277,7 @@ class Endpoint(BaseHTTPRequestHandler):
         elif action:
             deployed.running[(group, name)] = action == "/start"
             operation = f"{base}/operations/{action[1:]}?api-version=x"
-            self.answer(202, None, [("Azure-AsyncOperation", operation), ("Location", operation)])
+            self.answer(202, None, [("Azure-AsyncOperation", operation), ("Location", operation), SOON])
         else:
             refused = self.changed(kind, group, shown()[0], body) if self.command in ("PUT", "PATCH") else None
             one = shown()[0]
