@@ -22,6 +22,8 @@ pub const LOOPBACK: &str = "lo";
 pub const FAILOVER_DRIVER: &str = "net_failover";
 /// Drivers of paravirtual interfaces that keep the address and can have a virtual function below them.
 pub const SYNTHETIC_DRIVERS: [&str; 2] = ["hv_netvsc", FAILOVER_DRIVER];
+/// The driver of the standby of net_failover.
+pub const STANDBY_DRIVER: &str = "virtio_net";
 
 /// The facts of a host at the beginning of a run. Facts that the host does not expose are absent.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -187,13 +189,13 @@ impl Interface {
 }
 
 impl HostSnapshot {
-    /// Whether a virtual function is beside the interface with a MAC address: a NIC and its virtual function share the address. `None` when no
-    /// interface has it.
+    /// Whether a virtual function is beside the interface with a MAC address: a NIC and its virtual function share the address. The standby of
+    /// net_failover has it as well, and is none. `None` when no interface has it.
     pub fn has_function_beside(&self, mac: &str) -> Option<bool> {
-        let own = self
-            .interfaces
-            .iter()
-            .filter(|one| one.mac.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(mac)));
+        let is_standby =
+            |one: &Interface| one.master.is_some() && one.driver.as_deref() == Some(STANDBY_DRIVER);
+        let has_mac = |one: &Interface| one.mac.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(mac));
+        let own = self.interfaces.iter().filter(|one| has_mac(one) && !is_standby(one));
         match own.count() {
             0 => None,
             count => Some(count > 1),
@@ -273,5 +275,30 @@ mod tests {
         let address = "10.77.1.9".parse().unwrap();
         let found = host.routes_to_by(address, |interface| interface == "eth0");
         assert_eq!(found, [&host.routes[1]], "a longer prefix by another interface does not count");
+    }
+
+    #[test]
+    fn standby_of_net_failover_is_no_function() {
+        let interface = |name: &str, driver: &str, master: Option<&str>| Interface {
+            name: name.to_owned(),
+            driver: Some(driver.to_owned()),
+            mac: Some("52:54:00:01:02:00".to_owned()),
+            master: master.map(str::to_owned),
+            ..Interface::default()
+        };
+        let netvsc = [interface("eth0", "hv_netvsc", None), interface("eth1", "mlx5_core", Some("eth0"))];
+        let failover = [
+            interface("fo0", FAILOVER_DRIVER, None),
+            interface("fo0nsby", STANDBY_DRIVER, Some("fo0")),
+            interface("vf0", "igbvf", Some("fo0")),
+        ];
+        let seen = |interfaces: &[Interface]| {
+            let host = HostSnapshot { interfaces: interfaces.to_vec(), ..HostSnapshot::default() };
+            ["52:54:00:01:02:00", "52:54:00:01:02:01"].map(|mac| host.has_function_beside(mac))
+        };
+        for (nic, function_less) in [(&netvsc[..], 1), (&failover[..], 2)] {
+            assert_eq!(seen(nic), [Some(true), None], "{nic:?}");
+            assert_eq!(seen(&nic[..function_less]), [Some(false), None], "{nic:?}");
+        }
     }
 }

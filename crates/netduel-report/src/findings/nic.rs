@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use netduel_model::snapshot::{
-    HostSnapshot, Interface, LOOPBACK, PciFunction, SYNTHETIC_DRIVERS, is_in_network,
+    HostSnapshot, Interface, LOOPBACK, PciFunction, STANDBY_DRIVER, SYNTHETIC_DRIVERS, is_in_network,
 };
 
 /// Whether an interface is a physical or virtual network device, not one that the kernel builds on others.
@@ -33,7 +33,7 @@ pub(crate) fn ports_of<'a>(host: &'a HostSnapshot, name: &'a str) -> impl Iterat
 pub(super) fn partner<'a>(host: &'a HostSnapshot, synthetic: &'a Interface) -> Option<&'a Interface> {
     let mut ports = ports_of(host, &synthetic.name).filter(|port| is_hardware(port));
     // The standby of net_failover is paravirtual too: the other port is the virtual function.
-    ports.find(|port| port.driver.as_deref() != Some("virtio_net"))
+    ports.find(|port| port.driver.as_deref() != Some(STANDBY_DRIVER))
 }
 
 /// The hardware interfaces that are up and carry packets: a synthetic one only while no function below it does.
