@@ -175,6 +175,24 @@ pub const SCENES: &[Scene] = &[
         ],
     },
     Scene {
+        name: "azure",
+        about: "e1000e as the primary of net_failover, and virtio-net with four queues on a second wire",
+        kernel: Kernel::Backports,
+        has_nodes: false,
+        has_dpdk: false,
+        ssh_keepalive_s: 0,
+        nics: &[
+            Nic { interface: "fo0", wire: 1, subnet: Some(1), device: Device::Standby },
+            Nic { interface: "virt0", wire: 2, subnet: Some(2), device: Device::Virtio { queues: 4 } },
+            Nic {
+                interface: "eth0",
+                wire: 1,
+                subnet: None,
+                device: Device::E1000e { primary_of: Some("fo0") },
+            },
+        ],
+    },
+    Scene {
         name: "dpdk",
         about: "virtio-net and igb behind an IOMMU, and DPDK's testpmd of this machine",
         kernel: Kernel::Backports,

@@ -11,7 +11,7 @@ use super::run;
 use super::states::REACH_PEER;
 
 /// The address of each guest behind the forwarded port of its ssh server.
-const MANAGEMENT_ADDRESS: &str = "10.0.2.15";
+pub const MANAGEMENT_ADDRESS: &str = "10.0.2.15";
 
 /// Answers to each call of `up`, `run` and `down`, from files beside it.
 const AZ: &str = r#"#!/bin/sh

@@ -20,6 +20,7 @@ mod nic_features;
 mod places;
 mod real_az;
 mod scenes;
+mod shipped_plans;
 mod states;
 mod stepped;
 mod timed;
