@@ -1,6 +1,6 @@
 //! Plans and beds of the repository as they are, with guests as the VMs of a bed; options that every user has make the trials few and short. Of the
-//! plans for Azure these are not here: `azure-dpdk` drives NICs of a model that QEMU does not emulate, `azure-dual-stack` needs four VMs,
-//! and `azure-linux-hot-add` sets a virtual function down, which netduel refuses below net_failover.
+//! plans for Azure these are not here: `azure-dpdk` drives NICs of a model that QEMU does not emulate, `azure-dual-stack` needs four VMs
+//! and has them in the tests of the crate netduel, and `azure-linux-hot-add` sets a virtual function down, which netduel refuses below net_failover.
 use std::fs;
 
 use netduel_guests::{Bed, Scene, guest_uuid, management_mac};

@@ -52,8 +52,18 @@ fn script(template: &Value, vm: &str) -> String {
     file["content"].as_str().unwrap().to_owned()
 }
 
-/// Packets that the router has forwarded, of IPv4 and of IPv6.
-fn forwarded() -> [u64; 2] {
+/// Adds the routes of VMs, by the scripts in the template of their bed.
+pub fn add_routes(template: &str, vms: &[&str]) {
+    let template: Value = serde_json::from_str(template).unwrap();
+    for vm in vms {
+        let mut ip = Command::new("ip");
+        ip.args(["netns", "exec", vm, "sh", "-c", &script(&template, vm)]);
+        Finished::from(ip.output().unwrap()).expect_code(0);
+    }
+}
+
+/// Packets that the router, which is this namespace, has forwarded, of IPv4 and of IPv6.
+pub fn forwarded() -> [u64; 2] {
     let four = fs::read_to_string("/proc/net/snmp").unwrap();
     let mut rows = four.lines().filter(|line| line.starts_with("Ip: "));
     let (names, values) = (rows.next().unwrap(), rows.next().unwrap());
@@ -86,12 +96,7 @@ fn traffic_of_both_families_crosses_the_router_between_two_subnets() {
         );
 
         let template = scene.run(&["azure", "template", "x.toml"]).expect_code(0).stdout;
-        let template: Value = serde_json::from_str(&template).unwrap();
-        for vm in ["vm1", "vm2"] {
-            let mut ip = Command::new("ip");
-            ip.args(["netns", "exec", vm, "sh", "-c", &script(&template, vm)]);
-            Finished::from(ip.output().unwrap()).expect_code(0);
-        }
+        add_routes(&template, &["vm1", "vm2"]);
         let before = forwarded();
         let run = scene.run(&["azure", "run", "plan.toml", "--json"]).expect_code(0);
         let document = run.json();

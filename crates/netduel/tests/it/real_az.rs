@@ -1,5 +1,6 @@
 //! `netduel azure` with the real `az` against a stand-in for Azure on loopback. `cargo xtask test azure` installs that `az` and runs these
 //! tests; no other command does, because it has 730 MB. A call of it takes a second or more, so the tests share few scenes.
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -9,11 +10,21 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::azure_run::PLAN;
+use crate::azure_subnets::{add_routes, forwarded};
 use crate::support::{Bench, Finished, PACED, UnderWay, signal, until};
-use crate::vms::{Vms, assert_names, with_room_for_vms};
+use crate::vms::{Vms, assert_names, with_room_for_two_pairs, with_room_for_vms};
 
 /// The beds of the repository.
 const BEDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../beds");
+/// Its plan for two pairs of VMs.
+const DUAL_STACK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans/azure-dual-stack.toml");
+/// The arms of that plan, with the path that must carry their bytes and its name in the proofs.
+const PATHS: [(&str, &str, &str); 4] = [
+    ("synthetic-ipv6", "synthetic", "the synthetic path"),
+    ("accelerated-ipv6", "vf", "the virtual function"),
+    ("synthetic-ipv4", "synthetic", "the synthetic path"),
+    ("accelerated-ipv4", "vf", "the virtual function"),
+];
 
 /// The real `az`, logged in at the stand-in.
 struct Scene {
@@ -309,4 +320,99 @@ fn bed_with_vms_is_created_carries_a_plan_and_is_deleted() {
         // The stand-in ends with the scene.
         assert!(until(|| scene.bench.processes().len() == 1), "{:?}", scene.bench.processes());
     });
+}
+
+/// The plan and the bed of the repository as they are; options that every user has make the trials few, short and slow.
+#[test]
+fn two_pairs_carry_both_families_and_exchange_their_arms() {
+    if az_folder().is_none() {
+        return;
+    }
+    with_room_for_two_pairs("real_az::two_pairs_carry_both_families_and_exchange_their_arms", || {
+        let Some(scene) = Scene::new() else { return };
+        let vms = Vms::start_two_pairs(&scene.bench);
+        let bed = format!("{BEDS}/two-pairs.toml");
+        scene.run(&["azure", "up", &bed, "--ssh-from", "192.0.2.1/32"]).expect_code(0);
+        let template = scene.run(&["azure", "template", &bed]).expect_code(0).stdout;
+        add_routes(&template, &["vm1", "vm2", "vm3", "vm4"]);
+        for vm in ["vm1", "vm2"] {
+            let mut switch = Command::new(scene.bench.path().join("bin/switch"));
+            Finished::from(switch.args([vm, "on"]).output().unwrap()).expect_code(0);
+        }
+        let before = forwarded();
+        // A namespace has no PCI function, so the comparison with what Azure claims finds no virtual function. The switches of the NICs and
+        // the proof of path do find it.
+        let words = ["azure", "run", DUAL_STACK, "--bed", &bed, "--out", "report", "--json"];
+        let few = ["--set", "blocks_max=2", "--set", "duration=500 ms", "--set", "rate=300 Mbit/s"];
+        let run = scene.run(&[&words[..], &few, &["--allow-disagreement"]].concat()).expect_code(0);
+        let after = forwarded();
+        assert!(before.iter().zip(after).all(|(before, after)| *before < after), "{before:?}, {after:?}");
+        assert_carried_and_exchanged(&run);
+        assert_switched_back(&scene);
+        let page = fs::read_to_string(scene.bench.path().join("report/report.html")).unwrap();
+        assert_names(
+            &page,
+            &[
+                "Test bed",
+                "vm4-test",
+                "Accelerated NIC and IPv6 dual stack",
+                "0.25 USD for Standard_DS4_v2",
+                "Arms exchange their hosts after block 1: synthetic-ipv6 and accelerated-ipv6",
+                " and synthetic-ipv4 and accelerated-ipv4.",
+            ],
+        );
+        scene.run(&["azure", "down", &bed, "--yes"]).expect_code(0);
+        assert_eq!(scene.beds(), json!([]));
+        drop(vms);
+        // The stand-in ends with the scene.
+        assert!(until(|| scene.bench.processes().len() == 1), "{:?}", scene.bench.processes());
+    });
+}
+
+/// Three workloads on four arms in two blocks: each trial is valid and its path proven, in both halves.
+fn assert_carried_and_exchanged(run: &Finished) {
+    let document = run.json();
+    assert_eq!(
+        (&document["trials_valid"], &document["trials_excluded"]),
+        (&24.into(), &0.into()),
+        "{document}"
+    );
+    assert_eq!(document["plan"]["design"]["crossover"], true);
+    let of = |key: &str| document[key].as_array().cloned().unwrap_or_default();
+    let proofs: Vec<Value> = of("path_proofs");
+    let proofs: Vec<&str> = proofs.iter().filter_map(Value::as_str).collect();
+    for (index, (name, path, words)) in PATHS.into_iter().enumerate() {
+        let arm = &document["plan"]["arms"][index];
+        assert_eq!((&arm["name"], &arm["expected_path"]), (&name.into(), &path.into()), "{arm}");
+        let start = format!("{name}: ");
+        let of_arm: Vec<&&str> = proofs.iter().filter(|proof| proof.starts_with(&start)).collect();
+        let is_proven = |proof: &&&str| proof.contains(words) && proof.contains("(6 of 6 trials proven)");
+        assert!(!of_arm.is_empty() && of_arm.iter().all(is_proven), "{name}: {proofs:#?}");
+    }
+    // The template asks for virtual functions of the first pair only.
+    let warnings = of("warnings");
+    let disagreeing = warnings.iter().filter(|one| one["kind"] == "bed-disagrees");
+    let hosts: BTreeSet<&str> = disagreeing.filter_map(|one| one["host"].as_str()).collect();
+    assert_eq!(hosts, BTreeSet::from(["accelerated-client", "accelerated-server"]), "{warnings:#?}");
+    assert_names(
+        &run.stderr,
+        &[
+            "changing accelerated networking of vm1-test off (accelerated-client)",
+            "changing accelerated networking of vm2-test off (accelerated-server)",
+            "changing accelerated networking of vm3-test on (synthetic-client)",
+            "changing accelerated networking of vm4-test on (synthetic-server)",
+        ],
+    );
+}
+
+/// At the end every NIC has its original flag, and its VM shows it.
+fn assert_switched_back(scene: &Scene) {
+    for (vm, is_accelerated) in [("vm1", true), ("vm2", true), ("vm3", false), ("vm4", false)] {
+        let nic = format!("{vm}-test");
+        let query = ["--query", "enableAcceleratedNetworking", "-o", "tsv"];
+        let show = ["network", "nic", "show", "-g", "netduel-two-pairs", "-n", &nic];
+        assert_eq!(scene.az.ask(&[&show[..], &query].concat()), is_accelerated.to_string(), "{nic}");
+        let shown = Command::new("ip").args(["-n", vm, "link", "show", "vf0"]).output().unwrap();
+        assert_eq!(shown.status.success(), is_accelerated, "{vm}: {shown:?}");
+    }
 }
