@@ -37,6 +37,8 @@ struct Planned {
     text: String,
     plan: ResolvedPlan,
     output: Output,
+    /// Why its options do not suit it; `plan` is then without them. It does not matter on a bed that the plan does not fit.
+    refusal: Option<Failure>,
 }
 
 /// Runs the command.
@@ -89,7 +91,7 @@ fn read_plans(args: &AzureRunArgs) -> Result<Vec<Planned>, Failure> {
     let mut names = BTreeSet::new();
     let mut plans = Vec::new();
     for path in &args.plans {
-        let (text, plan) = read_plan(path, &args.overrides.set, args.permissions.permissions())?;
+        let (text, plan, unsuited) = read_with_overrides(path, args)?;
         if plan.vms().next().is_none() {
             let text = format!("failed to run {}: it has no host with `bed`", path.display());
             return Err(Failure::message(Kind::Usage, text)
@@ -103,8 +105,7 @@ fn read_plans(args: &AzureRunArgs) -> Result<Vec<Planned>, Failure> {
             );
             return Err(Failure::message(Kind::Usage, text).remedy("give each plan a name of its own"));
         }
-        gate::check(&args.gate, &plan, Sides::Arms)?;
-        crate::plan::warn_of_few_blocks(&plan);
+        let refusal = unsuited.or_else(|| gate::check(&args.gate, &plan, Sides::Arms).err());
         let out = args.out.as_ref().map(|out| destination(out, is_one, &plan.name)).transpose()?;
         let output = Output {
             out,
@@ -115,18 +116,49 @@ fn read_plans(args: &AzureRunArgs) -> Result<Vec<Planned>, Failure> {
             gate: args.gate.clone(),
         };
         output.check()?;
-        plans.push(Planned { path: path.clone(), text, plan, output });
+        plans.push(Planned { path: path.clone(), text, plan, output, refusal });
+    }
+    // Options that suit no plan are wrong on every bed.
+    if plans.iter().all(|planned| planned.refusal.is_some())
+        && let Some(failure) = plans.iter_mut().find_map(|planned| planned.refusal.take())
+    {
+        return Err(failure);
     }
     Ok(plans)
+}
+
+/// A plan with the overrides. One of several to which these do not apply is read without them, with the reason: the bed may be of another type
+/// than the plan.
+fn read_with_overrides(
+    path: &Path,
+    args: &AzureRunArgs,
+) -> Result<(String, ResolvedPlan, Option<Failure>), Failure> {
+    let read = |overrides: &[String]| read_plan(path, overrides, args.permissions.permissions());
+    match read(&args.overrides.set) {
+        Ok((text, plan)) => Ok((text, plan, None)),
+        Err(failure) if args.plans.len() == 1 || args.overrides.set.is_empty() => Err(failure),
+        Err(failure) => match read(&[]) {
+            Ok((text, plan)) => Ok((text, plan, Some(failure))),
+            // It is wrong as it is written.
+            Err(_) => Err(failure),
+        },
+    }
 }
 
 /// The plans whose type, VMs, networks and proximity placement group the bed has. Of several the others are skipped, with the reason.
 fn fitting(plans: Vec<Planned>, bed: &RunBed) -> Result<Vec<Planned>, Failure> {
     let count = plans.len();
     let mut fitting = Vec::new();
-    for planned in plans {
+    for mut planned in plans {
         match check_fit(&planned.path, &planned.text, &planned.plan, bed) {
-            Ok(()) => fitting.push(planned),
+            Ok(()) => {
+                if let Some(failure) = planned.refusal.take() {
+                    let whose = format!("failed to run {}", planned.path.display());
+                    return Err(Failure { error: failure.error.context(whose), ..failure });
+                }
+                crate::plan::warn_of_few_blocks(&planned.plan);
+                fitting.push(planned);
+            }
             Err(failure) if count == 1 => return Err(failure),
             Err(failure) => tell(&format!("skipped: {failure}")),
         }
@@ -161,7 +193,7 @@ fn run_one(
     args: &AzureRunArgs,
     patience: Duration,
 ) -> Result<(), Failure> {
-    let Planned { path, text, plan, output } = planned;
+    let Planned { path, text, plan, output, refusal: _ } = planned;
     let store = writable_store(&args.outcome.store)?;
     let plan = plan.on_bed(&bed).map_err(|faults| misfit(&path, &text, &faults))?;
     let remote = &args.remote_program;

@@ -69,6 +69,42 @@ fn plans_that_do_not_fit_the_bed_are_skipped_and_the_others_run() {
 }
 
 #[test]
+fn options_have_to_suit_the_plans_that_fit_the_bed_only() {
+    with_vms("azure_plans::options_have_to_suit_the_plans_that_fit_the_bed_only", |scene| {
+        scene.up();
+        // Neither of these has a workload of the name that the options mean.
+        scene.misfit("first.toml");
+        let other = |text: &str| text.replace("name = \"stream\"", "name = \"other\"");
+        let first = fs::read_to_string(scene.at("first.toml")).unwrap();
+        fs::write(scene.at("first.toml"), other(&first)).unwrap();
+        let third = other(&format!("{PLAN}{PACED}")).replace("\"networks\"", "\"third\"");
+        fs::write(scene.at("third.toml"), third).unwrap();
+        let run =
+            |plans: &[&str], option: &[&str]| scene.run(&[&["azure", "run"][..], plans, option].concat());
+        let duration = ["--set", "stream.duration=400 ms"];
+        let gate = ["--fail-if", "throughput of stream < -90 %"];
+
+        let calls = scene.calls();
+        let error = run(&["first.toml", "third.toml"], &duration).expect_code(2).stderr;
+        assert_names(&error, &["--set stream.duration=400 ms: names no workload of the plan"]);
+        assert_eq!(scene.calls(), calls, "options that suit no plan need no bed to be wrong");
+
+        let refusals = ["names no workload of the plan", "the plan has no verdict on such a metric"];
+        for (option, refusal) in [duration, gate].iter().zip(refusals) {
+            let error = run(&["plan.toml", "third.toml"], option).expect_code(2).stderr;
+            assert_names(&error, &["failed to run third.toml: ", refusal]);
+            assert!(!scene.bench.store().exists(), "nothing ran: {error}");
+        }
+
+        let error = run(&["first.toml", "plan.toml"], &[duration, gate].concat()).expect_code(0).stderr;
+        assert_names(&error, &["skipped: first.toml does not fit the bed"]);
+        let document = scene.run(&["report", "last", "--format", "json"]).expect_code(0).json();
+        assert_eq!(document["trials_valid"], 4, "{document}");
+        scene.bench.assert_nothing_left();
+    });
+}
+
+#[test]
 fn several_plans_of_which_none_fits_the_bed_are_refused() {
     let scene = Scene::new();
     fs::write(scene.at("exists"), "").unwrap();
