@@ -6,8 +6,8 @@ use netduel_azure::tags::Tags;
 use netduel_model::bed::Bed;
 
 use super::bed_file::read_bed;
-use super::old;
 use super::session::{failed, now_unix_s};
+use super::{known, old};
 use crate::cli::azure::BedArg;
 use crate::console::tell;
 use crate::exit::{Failure, Kind};
@@ -52,11 +52,13 @@ pub fn choose(
     let failed = |error: BedError| failed(doing, error);
     let group = if let Some(name) = name {
         groups::find(az, name, subscription).map_err(failed)?.ok_or_else(|| {
+            known::forget_gone(subscription, |other| other != name);
             let (bed, subscription) = (name.to_owned(), subscription.name.clone());
             failed(BedError::NoBed { bed, subscription })
         })?
     } else {
         let beds = groups::list(az, subscription).map_err(|error| failed(error.into()))?;
+        known::forget_gone(subscription, |bed| beds.iter().any(|(_, tags)| tags.bed == bed));
         only(beds, subscription, how)?
     };
     // A group that was found has the tag.

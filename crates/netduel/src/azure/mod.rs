@@ -131,6 +131,7 @@ fn list(wanted: Option<&str>, json: bool) -> Result<(), Failure> {
     let az: &mut dyn Az = &mut az;
     let subscription = Subscription::find(az, wanted).map_err(|error| failed("list the beds", error))?;
     let beds = groups::list(az, &subscription).map_err(|error| failed("list the beds", error.into()))?;
+    known::forget_gone(&subscription, |bed| beds.iter().any(|(_, tags)| tags.bed == bed));
     let now = now_unix_s();
     if json {
         let beds = beds.iter().map(|(group, tags)| shown::deployed(&group.name, &group.location, tags, now));

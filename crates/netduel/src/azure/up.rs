@@ -15,7 +15,7 @@ use super::bed_file::{read_bed, read_text};
 use super::document::print_beds;
 use super::known::PARAMETERS;
 use super::session::{az, failed, now_unix_s};
-use super::{host_keys, old, prices, shown};
+use super::{host_keys, known, old, prices, shown};
 use crate::console::{print_lines, tell};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::output_file::{self, Readers};
@@ -40,9 +40,11 @@ pub fn command(path: &Path, ssh_from: &[Prefix], json: bool) -> Result<(), Failu
     if !prepared.exists {
         host_keys::forget(&bed.name);
     }
+    known::note(&bed.name, None);
     let files = Files::write(&bed, &prepared, &key, &prefixes)?;
     let mut resources = BTreeMap::new();
     let created = created(az, &bed, &prepared, &files, &mut resources);
+    known::note(&bed.name, Some(&prepared.subscription));
     let hosts = created.map_err(|error| with_remains(failed(&doing, error), &bed, path, &resources))?;
     let runs = tell_stopped(az, &bed, &prepared);
     if json {

@@ -220,6 +220,30 @@ fn bed_is_created_listed_and_deleted() {
 }
 
 #[test]
+fn bed_that_was_deleted_by_other_means_is_forgotten() {
+    let mut scene = Scene::new();
+    let completed = |scene: &Scene| scene.run(&["complete", "beds"]).expect_code(0).stdout;
+    let account = |id: &str| prints(&json!({ "id": id, "name": "fake" }));
+    scene.answer("group list", prints(&json!([])));
+    for (words, code) in [
+        (&["azure", "list"][..], 0),
+        (&["azure", "down", "--yes"][..], 12),
+        (&["azure", "down", "x", "--yes"][..], 12),
+    ] {
+        scene.run(&UP).expect_code(0);
+        fs::remove_file(scene.at("exists")).unwrap();
+        // Another subscription does not know of it.
+        scene.answer("account show", account("33333333-3333-3333-3333-333333333333"));
+        scene.run(words).expect_code(code);
+        assert_eq!(completed(&scene), "x\n", "{words:?}");
+        scene.answer("account show", account("22222222-2222-2222-2222-222222222222"));
+        scene.run(words).expect_code(code);
+        assert_eq!(completed(&scene), "", "{words:?}");
+    }
+    scene.bench.assert_nothing_left();
+}
+
+#[test]
 fn resources_of_others_are_named_and_deleted_only_on_request() {
     let mut scene = Scene::new();
     fs::write(scene.at("exists"), "").unwrap();
