@@ -65,6 +65,7 @@ fn virtio_scene_is_inspected() {
         let coordinator = Coordinator::new(&mut bed);
         let mut state = LastState::default();
         timed.check("no KVM", || emulated_machine_has_no_kvm(&bed, &coordinator));
+        timed.check("two names", || guest_with_two_names_has_its_findings_once(&bed, &coordinator));
         timed.check("remedies", || check_remedies(&mut bed, &coordinator));
         timed.check("example of the README", || example_of_the_readme_runs(&mut bed, &coordinator));
         timed.check("traffic of a trial", || {
@@ -174,6 +175,22 @@ fn emulated_machine_has_no_kvm(bed: &Bed, coordinator: &Coordinator) {
     for key in ["platform", "hypervisor"] {
         assert!(!facts[key].as_str().unwrap_or_default().contains("KVM"), "{:#}", facts[key]);
     }
+    // The firmware of QEMU is the same with KVM.
+    assert_eq!(facts["cloud"]["provider"], "qemu", "{:#}", facts["cloud"]);
+}
+
+/// The findings of a guest that is named twice are those of one host.
+fn guest_with_two_names_has_its_findings_once(bed: &Bed, coordinator: &Coordinator) {
+    let document = coordinator.inspect(bed, &["ssh:a", "ssh:vm1"]);
+    let notes = |of: &serde_json::Value| {
+        let findings = of["findings"].as_array().unwrap();
+        findings.iter().filter(|finding| finding["severity"] == "note").count()
+    };
+    let (hosts, pairs) = (document["hosts"].as_array().unwrap(), document["pairs"].as_array().unwrap());
+    let [one, other] = &hosts[..] else { panic!("{hosts:#?}") };
+    assert_eq!((notes(one) > 0, notes(one)), (true, notes(other)), "{hosts:#?}");
+    let of_pairs: usize = pairs.iter().map(notes).sum();
+    assert_eq!(document["counts"]["note"], notes(one) + of_pairs, "{:#}", one["findings"]);
 }
 
 /// The plan of the README between two machines on which no netduel is installed; only its number of blocks and its duration are less.
@@ -192,12 +209,16 @@ fn example_of_the_readme_runs(bed: &mut Bed, coordinator: &Coordinator) {
     assert_all_valid(&printed.document(), 4);
 }
 
+/// So few that the packets of ssh on another interface are more than a tenth of theirs.
+const LESS_THAN_SSH: &str = "[[workloads]]\nname = \"rr\"\ntype = \"tcp-rr\"\nduration = \"1 s\"\n\
+     request_rate = \"20 /s\"\nsize = \"100 B\"\n";
+
 /// What `pps` leaves in queues does not reach the next trial, and ssh on an interface of its own is no other path. Busy polling is in the
 /// same run.
 fn traffic_of_a_trial_stays_in_it_and_its_path_is_proven(bed: &mut Bed, coordinator: &Coordinator) {
     let expected = "expect_interface = { client = \"virt0\", server = \"virt0\" }";
     let workloads = format!(
-        "{FEW_ROUND_TRIPS}[[workloads]]\nname = \"packets\"\ntype = \"pps\"\nduration = \"1 s\"\n\
+        "{LESS_THAN_SSH}[[workloads]]\nname = \"packets\"\ntype = \"pps\"\nduration = \"1 s\"\n\
          [[workloads]]\nname = \"datagrams\"\ntype = \"udp-rr\"\nduration = \"1 s\"\nrequest_rate = \"100 /s\"\n\
          {BUSY_POLLING}"
     );
