@@ -14,7 +14,7 @@ use super::cover::Cover;
 use super::host_drawing;
 use super::table::{Cell, Column, Table};
 use crate::findings::Severity;
-use crate::inspect::{InspectedHost, Inspection};
+use crate::inspect::{HostFindings, InspectedHost, Inspection};
 use crate::topology::{groups, others};
 use crate::words::{self, Fact};
 
@@ -101,7 +101,8 @@ fn with_findings(inspection: &Inspection) -> Vec<Block> {
         blocks.push(Block::Findings(pair.findings.clone()));
     }
     let mut done: Vec<&str> = Vec::new();
-    for host in &inspection.hosts {
+    for found in inspection.by_host() {
+        let host = found.host;
         let same = on_machine_of(inspection, host);
         if same.len() > 1 && !done.contains(&host.name.as_str()) {
             done.extend(same.iter().map(|host| host.name.as_str()));
@@ -116,11 +117,25 @@ fn with_findings(inspection: &Inspection) -> Vec<Block> {
         blocks.extend(figure(host).map(|figure| Block::Figure(Box::new(figure))));
         let common = if same.len() > 1 { common_facts(&same) } else { Vec::new() };
         blocks.push(Block::Facts(facts(host, &common)));
-        blocks.push(match host.findings.as_slice() {
-            [] => Block::Paragraph("No findings.".into()),
-            findings => Block::Findings(findings.to_vec()),
-        });
+        blocks.extend(listed(found, "No findings."));
     }
+    blocks
+}
+
+/// The findings of a host, and the other name of it at which the rest of them is listed. `none`: the text without any.
+fn listed(found: HostFindings<'_>, none: &str) -> Vec<Block> {
+    let elsewhere = found.elsewhere.into_iter().map(|(name, count)| {
+        let are = if count == 1 { "is" } else { "are" };
+        format!("{} {are} listed at {name}: both names are the same host.", plural(count, "finding"))
+    });
+    let mut texts: Vec<String> = elsewhere.collect();
+    let mut blocks = Vec::new();
+    if !found.listed.is_empty() {
+        blocks.push(Block::Findings(found.listed));
+    } else if texts.is_empty() {
+        texts.push(none.to_owned());
+    }
+    blocks.extend(texts.into_iter().map(|text| Block::Paragraph(text.into())));
     blocks
 }
 
@@ -132,18 +147,19 @@ pub(crate) fn inspected(inspection: &Inspection) -> Vec<Section> {
         scope: Scope::Detail,
         blocks,
     };
-    let findings = |found: &[crate::findings::Finding]| match found {
-        [] => Block::Paragraph("None.".into()),
-        found => Block::Findings(found.to_vec()),
-    };
     let mut sections = Vec::new();
-    for host in &inspection.hosts {
+    for found in inspection.by_host() {
+        let host = found.host;
         sections.push(section(title(host), vec![Block::Facts(facts(host, &[]))]));
-        sections.push(section(format!("Findings on {}", host.name), vec![findings(&host.findings)]));
+        sections.push(section(format!("Findings on {}", host.name), listed(found, "None.")));
     }
     for pair in &inspection.pairs {
         let title = format!("Findings between {} and {}", pair.client, pair.server);
-        sections.push(section(title, vec![findings(&pair.findings)]));
+        let found = match pair.findings.as_slice() {
+            [] => Block::Paragraph("None.".into()),
+            found => Block::Findings(found.to_vec()),
+        };
+        sections.push(section(title, vec![found]));
     }
     for (name, reason) in &inspection.failed {
         sections.push(section(

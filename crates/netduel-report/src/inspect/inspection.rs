@@ -52,6 +52,22 @@ impl InspectedHost {
         let place = self.place.iter().map(|place| ("location", place.clone()));
         place.chain(words::machine_facts(&self.snapshot)).collect()
     }
+
+    /// Whether it is another name of a host, with this finding of that.
+    fn shares(&self, other: &Self, finding: &Finding) -> bool {
+        self.snapshot.same_network(&other.snapshot) && self.findings.contains(finding)
+    }
+}
+
+/// The findings of a host as a page lists them.
+#[derive(Debug)]
+pub(crate) struct HostFindings<'a> {
+    /// The host.
+    pub host: &'a InspectedHost,
+    /// Those that are listed at it, most severe first.
+    pub listed: Vec<Finding>,
+    /// The number of those that are listed at an earlier name of the host, by that name.
+    pub elsewhere: BTreeMap<&'a str, usize>,
 }
 
 impl Inspection {
@@ -120,13 +136,10 @@ impl Inspection {
     pub fn findings(&self) -> impl Iterator<Item = (String, &Finding)> {
         let hosts = self.hosts.iter().enumerate().flat_map(move |(index, host)| {
             host.findings.iter().filter_map(move |finding| {
-                let has_it = |other: &&InspectedHost| {
-                    other.snapshot.same_network(&host.snapshot) && other.findings.contains(finding)
-                };
-                if self.hosts.iter().take(index).any(|other| has_it(&other)) {
+                if self.earlier_name(index, host, finding).is_some() {
                     return None;
                 }
-                let others = self.hosts.iter().skip(index + 1).filter(has_it);
+                let others = self.hosts.iter().skip(index + 1).filter(|other| other.shares(host, finding));
                 let names: Vec<&str> =
                     std::iter::once(host).chain(others).map(|host| host.name.as_str()).collect();
                 Some((names.join(", "), finding))
@@ -136,6 +149,27 @@ impl Inspection {
             pair.findings.iter().map(move |finding| (format!("{} and {}", pair.client, pair.server), finding))
         });
         hosts.chain(pairs)
+    }
+
+    /// The findings of each host, in the order of the hosts. A machine with two names has its findings at the first of them.
+    pub(crate) fn by_host(&self) -> impl Iterator<Item = HostFindings<'_>> {
+        self.hosts.iter().enumerate().map(move |(index, host)| {
+            let mut elsewhere: BTreeMap<&str, usize> = BTreeMap::new();
+            let mut listed = Vec::new();
+            for finding in &host.findings {
+                match self.earlier_name(index, host, finding) {
+                    Some(name) => *elsewhere.entry(name).or_default() += 1,
+                    None => listed.push(finding.clone()),
+                }
+            }
+            HostFindings { host, listed, elsewhere }
+        })
+    }
+
+    /// The first name before this one of the same machine, if it has the finding as well.
+    fn earlier_name(&self, index: usize, host: &InspectedHost, finding: &Finding) -> Option<&str> {
+        let earlier = self.hosts.iter().take(index).find(|other| other.shares(host, finding))?;
+        Some(&earlier.name)
     }
 
     /// One line for each finding of at least this severity, most severe first: `problem at a: eth0 is up without carrier`.

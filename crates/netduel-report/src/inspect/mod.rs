@@ -3,5 +3,6 @@
 mod inspection;
 mod text;
 
+pub(crate) use inspection::HostFindings;
 pub use inspection::{InspectedHost, InspectedPair, Inspection};
 pub use text::text;

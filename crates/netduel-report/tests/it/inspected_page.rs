@@ -3,7 +3,7 @@ use netduel_model::ids::HostName;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_report::document::block::{Block, Document};
 use netduel_report::document::chart::Chart;
-use netduel_report::inspect::Inspection;
+use netduel_report::inspect::{self, Inspection};
 use netduel_report::{document, html, markdown};
 
 use crate::hosts;
@@ -37,6 +37,34 @@ fn page_of_hosts_has_findings_facts_and_settings_without_a_run() {
     assert!(
         page.contains("<summary>Interfaces and settings</summary>") && page.contains("Interface of guest")
     );
+}
+
+/// Where both names are one host, the second one says at which name its findings are.
+#[test]
+fn pages_list_the_findings_of_a_host_at_the_first_of_its_names() {
+    const WHAT: &str = "irqbalance is running and can move interrupts";
+    let mut host = hosts::azure();
+    host.irqbalance = Some(true);
+    let named = vec![("b".to_owned(), host.clone()), ("b-vf".to_owned(), host)];
+    let mut inspection = Inspection::of_hosts(named);
+    let count = inspection.hosts[0].findings.len();
+    let elsewhere = format!("{count} findings are listed at b: both names are the same host.");
+    assert!(count > 1 && inspection.hosts[0].findings == inspection.hosts[1].findings);
+    let shown = |inspection: &Inspection| {
+        let mut document = document::of_inspection(inspection, 1_795_343_407_045);
+        // Without the list of the findings of all hosts.
+        document.sections.retain(|section| section.anchor == "hosts");
+        let pages = [html::page(&document), markdown::page(&document), inspect::text(inspection, 100, false)];
+        // A text for a terminal has lines.
+        pages.map(|page| page.split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    for page in shown(&inspection) {
+        assert_eq!((page.matches(WHAT).count(), page.contains(&elsewhere)), (1, true), "{page}");
+    }
+    inspection.hosts[1].snapshot.boot_id = Some("another".to_owned());
+    for page in shown(&inspection) {
+        assert_eq!((page.matches(WHAT).count(), page.contains("both names")), (2, false), "{page}");
+    }
 }
 
 #[test]
