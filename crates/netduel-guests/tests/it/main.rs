@@ -18,6 +18,7 @@ mod killed;
 mod lifetime;
 mod nic_features;
 mod places;
+mod queues;
 mod real_az;
 mod scenes;
 mod shipped_plans;

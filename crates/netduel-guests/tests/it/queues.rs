@@ -1,0 +1,98 @@
+//! What is left in the queues of a sender: buffers that a qdisc drops, and data that a peer never
+//! acknowledges.
+use std::fs;
+use std::process::Stdio;
+
+use netduel_guests::Bed;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::coordinator::{Coordinator, Printed, plan};
+use super::{processes, run};
+
+/// Runs until one in which netduel sent segmented buffers: it looks for a moment whether the NIC counts their
+/// packets, which a busy emulator may do later.
+const RUNS_MAX: u32 = 3;
+
+const PACKETS: &str = "[[workloads]]\nname = \"packets\"\ntype = \"pps\"\nduration = \"300 ms\"\n";
+
+/// A queue of fewer buffers than the sockets of a sender hold. After it the kernel makes packets of them, and
+/// not the device.
+const SHORT_QUEUE: &str = "treatments = [{ command = [\"sh\", \"-c\", \
+     \"ethtool -K virt0 tx-udp-segmentation off; tc qdisc replace dev virt0 root fq_codel limit 100\"], \
+     undo = [\"sh\", \"-c\", \"tc qdisc del dev virt0 root; \
+     ethtool -K virt0 tx-udp-segmentation on || true\"], on = \"client\" }]";
+
+/// The sender's qdisc drops segmented buffers and counts each as one: the report names that, and no capacity
+/// of the path.
+pub fn dropped_buffers_are_told_from_packets(bed: &Bed, coordinator: &Coordinator) {
+    let plan = coordinator.plan(&plan("10.1.0.2", &[("one", SHORT_QUEUE), ("two", SHORT_QUEUE)], PACKETS, 2));
+    let report = coordinator.folder().join("packets.md");
+    let out = report.display().to_string();
+    let mut pages = Vec::new();
+    for _ in 0..RUNS_MAX {
+        coordinator.run(bed, &["run", &plan, "--out", &out]).expect_code(0);
+        let page = fs::read_to_string(&report).unwrap();
+        if page.contains("counts each as one packet") && page.contains("never left the sender") {
+            return;
+        }
+        // Packets that are not segmented from a buffer are dropped one by one.
+        assert!(page.contains("the qdisc of virt0 at the sender"), "{page}");
+        pages.push(page);
+    }
+    panic!("no run tells of buffers: {pages:#?}");
+}
+
+/// A plan is interrupted long before the end of its traffic.
+const STREAM: &str = "[[workloads]]\nname = \"stream\"\ntype = \"tcp-stream\"\nduration = \"60 s\"\n";
+
+/// Prints the connections to the server's address with at least so much unacknowledged data: eight
+/// hexadecimal digits, as in the file.
+fn queued(at_least: &str) -> String {
+    let is_queued = format!("$3 ~ /^0200010A:/ && substr($5, 1, 8) >= \"{at_least}\"");
+    format!("awk '{is_queued} {{ print $2, $3, $4, $5 }}' /proc/net/tcp")
+}
+
+/// Loses the packets of a stream, because they go to an address that no NIC has, and shows what is queued
+/// when the trial is over.
+fn lost_stream() -> String {
+    let away = format!(
+        "(until [ -n \"$({})\" ]; do usleep 20000; done; \
+         ip neighbour replace 10.1.0.2 lladdr 02:00:00:00:00:99 dev virt0 nud permanent; touch /tmp/lost) \
+         > /dev/null 2>&1 < /dev/null & echo $! > /tmp/loser",
+        queued("00004000")
+    );
+    let back = format!(
+        "kill $(cat /tmp/loser); {} > /tmp/queued; ip neighbour del 10.1.0.2 dev virt0; rm /tmp/loser; true",
+        queued("00000001")
+    );
+    let (away, back) = (format!("[\"sh\", \"-c\", {away:?}]"), format!("[\"sh\", \"-c\", {back:?}]"));
+    format!("treatments = [{{ command = {away}, undo = {back}, on = \"client\" }}]")
+}
+
+/// An interrupt aborts a stream whose data nothing acknowledges. Its connection ends with the trial: the
+/// kernel would go on sending the data for minutes.
+pub fn aborted_stream_sends_nothing_afterwards(bed: &mut Bed, coordinator: &Coordinator) {
+    let keys = lost_stream();
+    let arms = [("one", keys.as_str()), ("two", keys.as_str())];
+    let plan = coordinator.plan(&plan("10.1.0.2", &arms, STREAM, 2));
+    let mut command = coordinator.command(bed, &["run", &plan]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let wait = "timeout 180 sh -c 'until [ -e /tmp/lost ]; do usleep 50000; done'; rm /tmp/lost";
+    run(&bed.guests()[0], wait);
+    kill_process(coordinator_of(bed, &plan), Signal::INT).unwrap();
+    Printed::from(child.wait_with_output().unwrap()).expect_code(130);
+    // The stream had data in its queue; its connection is gone with it.
+    assert_eq!(run(&bed.guests()[0], "cat /tmp/queued; rm /tmp/queued"), "");
+}
+
+/// The process that runs a plan. Its wrapper, which is the child here, passes no signal on.
+#[track_caller]
+fn coordinator_of(bed: &Bed, plan: &str) -> Pid {
+    let is_coordinator = |id: &String| {
+        let read = |file: &str| fs::read_to_string(format!("/proc/{id}/{file}")).unwrap_or_default();
+        read("comm").trim() == "netduel" && read("cmdline").split('\0').any(|word| word == plan)
+    };
+    let found: Vec<String> = processes(bed.folder()).into_iter().filter(is_coordinator).collect();
+    let [id] = &found[..] else { panic!("one process that runs {plan}: {found:?}") };
+    Pid::from_raw(id.parse().unwrap()).unwrap()
+}
