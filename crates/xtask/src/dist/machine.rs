@@ -85,6 +85,16 @@ impl Machine {
         ))
     }
 
+    /// A command that starts one program for it, which starts no other: without a namespace, which takes longer than the program.
+    pub fn direct_command(self, program: &Path) -> Command {
+        if self.is_native() {
+            return Command::new(program);
+        }
+        let mut command = Command::new(self.emulator());
+        command.arg(program);
+        command
+    }
+
     /// A command that starts a program for it.
     pub fn command(self, program: &str) -> Command {
         if self.is_native() {
