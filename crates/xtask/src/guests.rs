@@ -1,5 +1,6 @@
 //! `guests`: prepares the test bed of guests, boots a scene for a person, and runs the tests in it. The bed itself is `netduel-guests`.
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -19,12 +20,16 @@ const USAGE: &str = "\
 usage: cargo xtask guests prepare
        cargo xtask guests up SCENE [COMMAND ...]
        cargo xtask guests failover
+       cargo xtask guests transcript
 
   prepare   fetch QEMU, a kernel and programs into target/guests, build a static netduel, make the file system of guests;
             installs nothing. Needs apt-get with a source of Debian 12
   up SCENE  boot both guests of a scene; run the command, or a shell, where `ssh` reaches them; then end everything.
             Needs root
   failover  outages of guests below net_failover and a bond, and of the lab, as rows of a table; takes some ten minutes
+  transcript
+            run the second example of the README as it is written, between two guests without netduel: what a terminal shows and
+            the reports are in target/guests/transcript. Needs root; takes some ten minutes
 ";
 
 /// Below the target folder.
@@ -40,6 +45,7 @@ pub fn run(arguments: &[String]) -> Result<bool> {
         ["prepare"] => prepare().map(|_| true),
         ["up", scene, command @ ..] => up(scene, command),
         ["failover"] => failover(),
+        ["transcript"] => transcript(),
         _ => {
             print!("{USAGE}");
             for scene in SCENES {
@@ -156,15 +162,31 @@ fn build() -> Result<PathBuf> {
     Ok(static_program())
 }
 
-/// The test of the table, with its output.
+/// The test of the table.
 fn failover() -> Result<bool> {
+    requested(&prepare()?, "failover_table::", ("NETDUEL_FAILOVER_TABLE", OsStr::new("1")))
+}
+
+/// The test that runs the example of the README and keeps what it wrote.
+fn transcript() -> Result<bool> {
     let prepared = prepare()?;
-    let mut command =
-        step::cargo(["test", "--package", "netduel-guests", "--test", "it", "failover_table::"]);
-    command
-        .args(["--", "--nocapture"])
-        .env(FOLDER_VARIABLE, prepared.folder())
-        .env("NETDUEL_FAILOVER_TABLE", "1");
+    let folder = prepared.folder().join("transcript");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("failed to remove {}", folder.display()))?;
+    }
+    fs::create_dir(&folder).with_context(|| format!("failed to make {}", folder.display()))?;
+    let passed = requested(&prepared, "readme::", ("NETDUEL_TRANSCRIPT", folder.as_os_str()))?;
+    if passed && !folder.join("transcript.txt").exists() {
+        bail!("the example did not run; the test has printed why it was skipped");
+    }
+    println!("the transcript and the reports are in {}", folder.display());
+    Ok(passed)
+}
+
+/// A test that runs only when this variable requests it, with its output.
+fn requested(prepared: &Prepared, module: &str, (name, value): Variable<'_>) -> Result<bool> {
+    let mut command = step::cargo(["test", "--package", "netduel-guests", "--test", "it", module]);
+    command.args(["--", "--nocapture"]).env(FOLDER_VARIABLE, prepared.folder()).env(name, value);
     step::succeeds(&mut command)
 }
 

@@ -19,6 +19,7 @@ mod lifetime;
 mod nic_features;
 mod places;
 mod queues;
+mod readme;
 mod real_az;
 mod scenes;
 mod shipped_plans;

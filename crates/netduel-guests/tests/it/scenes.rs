@@ -18,6 +18,7 @@ use super::nic_features::{
 };
 use super::places::Places;
 use super::queues::{aborted_stream_sends_nothing_afterwards, dropped_buffers_are_told_from_packets};
+use super::readme::example_of_the_readme_runs;
 use super::states::{check_nodes, check_states};
 use super::timed::Timed;
 use super::treatments::{InForce, LastState, Treated, check_refused};
@@ -319,22 +320,6 @@ fn guest_with_two_names_has_its_findings_once(bed: &Bed, coordinator: &Coordinat
     assert_eq!((notes(one) > 0, notes(one)), (true, notes(other)), "{hosts:#?}");
     let of_pairs: usize = pairs.iter().map(notes).sum();
     assert_eq!(document["counts"]["note"], notes(one) + of_pairs, "{:#}", one["findings"]);
-}
-
-/// The plan of the README between two machines on which no netduel is installed; only its number of blocks and its duration are less.
-fn example_of_the_readme_runs(bed: &mut Bed, coordinator: &Coordinator) {
-    let readme = include_str!("../../../../README.md");
-    let (_, plan) = readme.split_once("```toml\nname = \"eight\"").unwrap();
-    let (plan, _) = plan.split_once("```").unwrap();
-    let plan = coordinator.plan(&format!("name = \"eight\"{plan}"));
-    for (guest, address) in bed.guests().iter().zip(["192.0.2.6", "192.0.2.7"]) {
-        run(guest, &format!("rm -rf ~/.cache/netduel /bin/netduel; ip address add {address}/24 dev virt0"));
-    }
-    let few = ["--set", "blocks_min=2", "--set", "blocks_max=2", "--set", "duration=\"500 ms\""];
-    let words: Vec<&str> = ["run", &plan, "--json"].into_iter().chain(few).collect();
-    let printed = coordinator.run(bed, &words).expect_code(0);
-    assert_eq!(printed.copies(), 2, "{}", printed.stderr);
-    assert_all_valid(&printed.document(), 4);
 }
 
 /// So few that the packets of ssh on another interface are more than a tenth of theirs.
