@@ -4,7 +4,6 @@ use std::fs;
 
 use netduel_guests::Bed;
 
-use super::azure::check_bed;
 use super::coordinator::{Coordinator, FEW_ROUND_TRIPS, plan};
 use super::device_treatments::{IGB_IN_FORCE, IGB_REFUSED, IGBVF_IN_FORCE};
 use super::inspected::{check_remedies, interface, interface_of};
@@ -50,7 +49,6 @@ fn igb_scene_is_inspected_treated_and_restored_and_ends_with_its_holder() {
         timed.check("queues after RSS", || {
             queues_can_change_after_rss(&mut bed, &coordinator, &mut state, queues);
         });
-        timed.check("bed of Azure", || check_bed(&mut bed, &coordinator));
         timed.check("states", || check_states(&mut bed));
         timed.check("queues by hand", || queues_can_be_changed_by_hand(&mut bed));
         timed.check("end of a QEMU", || guest_ends_with_its_qemu(&mut bed));
