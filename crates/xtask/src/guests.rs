@@ -175,7 +175,7 @@ fn transcript() -> Result<bool> {
         fs::remove_dir_all(&folder).with_context(|| format!("failed to remove {}", folder.display()))?;
     }
     fs::create_dir(&folder).with_context(|| format!("failed to make {}", folder.display()))?;
-    let passed = requested(&prepared, "readme::", ("NETDUEL_TRANSCRIPT", folder.as_os_str()))?;
+    let passed = requested(&prepared, "recorded::", ("NETDUEL_TRANSCRIPT", folder.as_os_str()))?;
     if passed && !folder.join("transcript.txt").exists() {
         bail!("the example did not run; the test has printed why it was skipped");
     }

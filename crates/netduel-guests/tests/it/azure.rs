@@ -1,6 +1,6 @@
 //! `netduel azure` with guests as the VMs of a bed: a virtual function that carries the traffic, and claims that contradict what the guests show.
-//! A stand-in for Azure answers the real `az` (`real_az`). A script stands for `az` where nothing but the bed of a NIC
-//! that comes and goes is needed (`hot_add`).
+//! A stand-in for Azure answers the real `az` (`real_az`). A script stands for `az` for the bed of a NIC that
+//! comes and goes (`hot_add`).
 use std::fs;
 
 use netduel_guests::{Bed, Scene, guest_uuid, management_mac};

@@ -21,6 +21,7 @@ mod places;
 mod queues;
 mod readme;
 mod real_az;
+mod recorded;
 mod scenes;
 mod shipped_plans;
 mod states;

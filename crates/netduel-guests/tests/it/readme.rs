@@ -1,22 +1,11 @@
-//! The second example of the README between two guests on which no netduel is installed: in few short trials,
-//! and as it is written, with a transcript for people (`cargo xtask guests transcript`).
-use std::fs::{self, File};
-use std::io::Write as _;
-use std::path::Path;
-use std::process::Command;
-
+//! The second example of the README between two guests on which no netduel is installed, in few short trials.
 use netduel_guests::Bed;
-use netduel_test_support::not_requested;
 
 use super::coordinator::{Coordinator, assert_all_valid};
-use super::scenes::with_scene;
-use super::{end, run};
-
-/// The folder of the transcript, set by `cargo xtask guests transcript`.
-const REQUESTED: &str = "NETDUEL_TRANSCRIPT";
+use super::run;
 
 /// The plan, and the text after it.
-fn example() -> (String, &'static str) {
+pub fn example() -> (String, &'static str) {
     let readme = include_str!("../../../../README.md");
     let (_, plan) = readme.split_once("```toml\nname = \"eight\"").unwrap();
     let (plan, after) = plan.split_once("```").unwrap();
@@ -24,7 +13,7 @@ fn example() -> (String, &'static str) {
 }
 
 /// The words of the command of the example that begins with these, as far as its comment.
-fn words(start: &str) -> Vec<&'static str> {
+pub fn words(start: &str) -> Vec<&'static str> {
     let (_, after) = example();
     let mut lines = after.lines().filter_map(|line| line.strip_prefix("    netduel "));
     let line = lines.find(|line| line.starts_with(start)).unwrap();
@@ -32,7 +21,7 @@ fn words(start: &str) -> Vec<&'static str> {
 }
 
 /// Makes the guests the machines of the example: without netduel, with its addresses.
-fn become_its_machines(bed: &mut Bed) {
+pub fn become_its_machines(bed: &mut Bed) {
     for (guest, address) in bed.guests().iter().zip(["192.0.2.6", "192.0.2.7"]) {
         run(guest, &format!("rm -rf ~/.cache/netduel /bin/netduel; ip address add {address}/24 dev virt0"));
     }
@@ -47,49 +36,4 @@ pub fn example_of_the_readme_runs(bed: &mut Bed, coordinator: &Coordinator) {
     let printed = coordinator.run(bed, &words).expect_code(0);
     assert_eq!(printed.copies(), 2, "{}", printed.stderr);
     assert_all_valid(&printed.document(), 4);
-}
-
-#[test]
-fn example_of_the_readme_is_recorded() {
-    let Some(folder) = std::env::var_os(REQUESTED) else {
-        return not_requested("a transcript of the README's example; run `cargo xtask guests transcript`");
-    };
-    with_scene("virtio", &[1, 2], |mut bed, timed| {
-        let coordinator = Coordinator::new(&mut bed);
-        become_its_machines(&mut bed);
-        timed.check("transcript", || record(&mut bed, &coordinator, Path::new(&folder)));
-        end(bed);
-    });
-}
-
-/// Writes what a terminal would show, and the reports.
-fn record(bed: &mut Bed, coordinator: &Coordinator, folder: &Path) {
-    fs::write(folder.join("eight.toml"), example().0).unwrap();
-    let path = folder.join("transcript.txt");
-    let mut transcript = File::create(&path).unwrap();
-    let look = "ls /bin/netduel ~/.cache/netduel 2>&1 || true";
-    for (guest, name) in bed.guests().iter().zip(["vm1", "vm2"]) {
-        let shown = run(guest, look);
-        assert_eq!(shown.matches("No such file").count(), 2, "{shown}");
-        write!(transcript, "$ ssh {name} '{look}'\n{shown}").unwrap();
-    }
-    for start in ["plan check eight.toml", "run eight.toml --out", "report last --out"] {
-        let words = words(start);
-        writeln!(transcript, "$ netduel {}", words.join(" ")).unwrap();
-        add_output(&transcript, coordinator.command(bed, &words).current_dir(folder));
-    }
-    let text = fs::read_to_string(&path).unwrap();
-    assert_eq!(text.matches("copying netduel (").count(), 2, "{text}");
-    for report in ["report/report.html", "report.md"] {
-        let page = fs::read_to_string(folder.join(report)).unwrap();
-        assert!(page.contains("eight TCP streams"), "{report}");
-    }
-}
-
-/// Runs a command that has to succeed; what it prints is added to the file, in the order of printing.
-#[track_caller]
-fn add_output(transcript: &File, command: &mut Command) {
-    command.stdout(transcript.try_clone().unwrap()).stderr(transcript.try_clone().unwrap());
-    let status = command.status().unwrap();
-    assert!(status.success(), "{command:?}: {status}; its output is in the transcript");
 }
