@@ -38,13 +38,20 @@ pub fn trials(run: &Run) -> String {
     text
 }
 
-/// A field with any text. Spreadsheets evaluate a cell that begins with one of these characters as a formula, so it gets a quote before it. The
-/// other columns have numbers, and words that begin with a letter or a digit.
+/// A field with any text, no part of which a spreadsheet evaluates: a formula gets a quote before it. Where a comma is
+/// the decimal sign, spreadsheets split a row at semicolons, and so within a text. The other columns have numbers, and
+/// words that begin with a letter or a digit.
 fn field(text: &str) -> String {
-    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     let text = crate::words::plain(text);
-    let text = if is_formula { format!("'{text}") } else { text };
+    let guarded = |part: &str| if is_formula(part) { format!("'{part}") } else { part.to_owned() };
+    let text = text.split(';').map(guarded).collect::<Vec<_>>().join(";");
     if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+}
+
+/// Whether a spreadsheet may evaluate a cell with this text: by its first sign, spaces aside. In some languages the
+/// full-width ones count, too.
+fn is_formula(text: &str) -> bool {
+    text.trim_start().starts_with(['=', '+', '-', '@', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'])
 }
 
 #[cfg(test)]
@@ -60,6 +67,13 @@ mod tests {
             ("@SUM(A1)", "'@SUM(A1)"),
             ("\t=1", "' =1"),
             ("\r=1", "' =1"),
+            ("\n=1", "' =1"),
+            ("  -1", "'  -1"),
+            ("\u{ff1d}1+1", "'\u{ff1d}1+1"),
+            ("a;=1+1", "a;'=1+1"),
+            ("a; @SUM(A1),b", "\"a;' @SUM(A1),b\""),
+            ("a; b", "a; b"),
+            ("\ta", " a"),
             ("=HYPERLINK(\"x\",\"y\")", "\"'=HYPERLINK(\"\"x\"\",\"\"y\"\")\""),
             ("a = 1", "a = 1"),
             ("a\n=1", "a =1"),
