@@ -6,6 +6,17 @@ use super::table::{Cell, Column, Table};
 use crate::analysis::Analysis;
 use crate::words;
 
+/// The facts of the environment that are versions of programs, drivers and images.
+const VERSIONS: [&str; 7] =
+    ["Driver of the interface", "System", "Kernel", "Hypervisor", "DPDK", "rdma-core", "Image"];
+
+/// The versions of each host, for the appendix; absent for a run without facts of its hosts.
+pub(super) fn versions(run: &Run, analysis: &Analysis) -> Option<Table> {
+    let rows = words::environment(analysis).into_iter();
+    let versions: Vec<words::EnvironmentRow> = rows.filter(|(title, _)| VERSIONS.contains(title)).collect();
+    (!versions.is_empty()).then(|| table(run, analysis, versions))
+}
+
 /// The section; absent for a run without facts of its hosts.
 pub(super) fn section(run: &Run, analysis: &Analysis) -> Option<Section> {
     let rows = words::environment(analysis);

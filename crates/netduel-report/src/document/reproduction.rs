@@ -1,8 +1,10 @@
-//! How to repeat the run: its commands, each test by hand at both ends, and the appendix with the plan.
+//! How to repeat the run: its commands, each test by hand at both ends, and the appendix with plan and versions.
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::Run;
 
 use super::block::{Block, FactGroup, Scope, Section};
+use super::environment;
+use crate::analysis::Analysis;
 use crate::words;
 
 fn section(anchor: &str, title: &str, blocks: Vec<Block>) -> Section {
@@ -112,8 +114,8 @@ fn where_tests_run(plan: &ResolvedPlan) -> String {
     }
 }
 
-/// The plan as it was written, and as it was run.
-pub(super) fn appendix(run: &Run) -> Section {
+/// The plan as it was written, and as it was run, and the versions of what ran it.
+pub(super) fn appendix(run: &Run, analysis: &Analysis) -> Section {
     let mut plan = run.header.plan.clone();
     // The plan may leave it to the run.
     plan.design.seed = Some(run.header.seed);
@@ -135,6 +137,9 @@ pub(super) fn appendix(run: &Run) -> Section {
             Block::Code(lines(&resolved)),
         ],
     ));
+    if let Some(versions) = environment::versions(run, analysis) {
+        blocks.extend([Block::Heading("Versions".to_owned()), Block::Table(versions)]);
+    }
     section("appendix", "Appendix", blocks)
 }
 

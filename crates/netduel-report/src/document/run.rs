@@ -42,7 +42,7 @@ pub fn of_run(run: &Run, analysis: &Analysis) -> Document {
     sections.push(method(analysis));
     sections.push(reproduction::reproduction(run));
     sections.extend(reader::references(analysis));
-    sections.push(reproduction::appendix(run));
+    sections.push(reproduction::appendix(run, analysis));
     let when = words::date(header.started_unix_ms);
     let source =
         header.annotations.title.iter().cloned().chain([header.id.to_string(), when, header.program.clone()]);

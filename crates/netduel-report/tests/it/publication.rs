@@ -1,5 +1,6 @@
 //! What an author adds: it is on the cover and in its sections in every file, and never markup of its own.
 use netduel_report::document::block::Block;
+use netduel_report::document::table::Cell;
 use netduel_report::html::Paper;
 use netduel_report::{analyse_run, document, html, markdown, terminal};
 
@@ -144,4 +145,34 @@ fn summary_is_three_sentences_and_one_picture() {
     for workload in ["bulk", "rr"] {
         assert!(words.contains(workload) && figure.alternative.contains(workload), "{words}");
     }
+}
+
+#[test]
+fn appendix_has_the_plan_and_the_versions_of_each_host() {
+    let mut run = old_runs::read("2-real-dpdk");
+    for trial in &mut run.trials {
+        for end in [&mut trial.client, &mut trial.server].into_iter().flatten() {
+            end.report.dpdk.as_mut().unwrap().rdma_core = Some("44.0".to_owned());
+        }
+    }
+    let document = document(&run);
+    let appendix = document.sections.last().unwrap();
+    assert_eq!(appendix.anchor, "appendix");
+    let headings = appendix.blocks.iter().filter_map(|block| match block {
+        Block::Heading(text) => Some(text.as_str()),
+        _ => None,
+    });
+    assert_eq!(headings.collect::<Vec<_>>(), ["Plan", "Versions"]);
+    let Some(Block::Table(table)) = appendix.blocks.last() else { panic!("{:?}", appendix.blocks) };
+    let rows: Vec<Vec<String>> = table.rows.iter().map(|row| row.iter().map(Cell::text).collect()).collect();
+    let row = |title: &str| rows.iter().find(|row| row[0] == title).map(|row| row[1..].join(", "));
+    for (title, both) in [
+        ("Kernel", "6.18.44, 6.18.44"),
+        ("DPDK", "22.11.11, 22.11.11"),
+        ("rdma-core", "44.0, 44.0"),
+        ("netduel", "0.1.0, 0.1.0"),
+    ] {
+        assert_eq!(row(title).as_deref(), Some(both), "{title} in {rows:?}");
+    }
+    assert_eq!(row("CPU model"), None, "no version");
 }
