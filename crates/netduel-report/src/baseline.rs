@@ -68,7 +68,7 @@ pub fn document(run: &Run, analysis: &Analysis, run_format: u32, origin: &Origin
             trials_valid: analysis.trials_valid,
             trials_excluded: analysis.trials_excluded,
             measured: analysis.workloads.iter().flat_map(measured).collect(),
-            facts: grouped(&RunFacts::of(header)),
+            facts: grouped(&RunFacts::of(run)),
             warnings: analysis.warnings.iter().map(stored).collect(),
         },
     }

@@ -62,7 +62,7 @@ impl PastRun {
             annotations: run.header.annotations.clone(),
             left_out: left_out.map(ToString::to_string).collect(),
             plan: run.header.plan.clone(),
-            facts: RunFacts::of(&run.header),
+            facts: RunFacts::of(run),
             values,
         }
     }

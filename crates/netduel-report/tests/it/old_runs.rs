@@ -2,6 +2,7 @@
 use std::path::{Path, PathBuf};
 
 use netduel_model::run::{Run, RunEnd};
+use netduel_report::analysis::compare::{Side, compare};
 use netduel_report::{analyse_run, csv, document, html, markdown, terminal, words};
 use netduel_store::Store;
 
@@ -168,6 +169,19 @@ fn packet_report_has_the_command_lines_the_parameters_and_the_counters_of_testpm
     assert!(html.contains("tx_good_packets") && html.contains("5536"), "the page has no counters");
 }
 
+/// The run of testpmd, with this version of rdma-core at both ends.
+pub fn with_rdma_core(version: &str) -> Run {
+    let mut run = read("2-real-dpdk");
+    for trial in &mut run.trials {
+        for end in [&mut trial.client, &mut trial.server].into_iter().flatten() {
+            if let Some(dpdk) = &mut end.report.dpdk {
+                dpdk.rdma_core = Some(version.to_owned());
+            }
+        }
+    }
+    run
+}
+
 #[test]
 fn environment_of_testpmd_has_the_versions_of_dpdk_and_rdma_core() {
     let versions = |run: &Run| {
@@ -178,15 +192,31 @@ fn environment_of_testpmd_has_the_versions_of_dpdk_and_rdma_core() {
         };
         [of("DPDK"), of("rdma-core")]
     };
-    let mut run = read("2-real-dpdk");
-    let [dpdk, rdma_core] = versions(&run);
-    assert!(dpdk.is_some_and(|version| version.contains("22.11")), "{:?}", versions(&run));
-    assert_eq!(rdma_core, None, "a program of format 2 did not read it");
-    for trial in &mut run.trials {
-        let server = trial.server.as_mut().and_then(|end| end.report.dpdk.as_mut());
-        if let Some(dpdk) = server {
-            dpdk.rdma_core = Some("44.0".to_owned());
+    let dpdk = Some("22.11.11, 22.11.11".to_owned());
+    assert_eq!(versions(&read("2-real-dpdk")), [dpdk.clone(), None], "an earlier version did not read it");
+    assert_eq!(versions(&with_rdma_core("44.0")), [dpdk, Some("44.0, 44.0".to_owned())]);
+}
+
+#[test]
+fn versions_of_testpmd_are_differences_between_runs_that_know_them() {
+    let differences = |before: &Run, after: &Run| -> Vec<(String, Vec<Option<String>>)> {
+        let analyses = [before, after].map(analyse_run);
+        let comparison = compare(&[Side::of(before, &analyses[0]), Side::of(after, &analyses[1])]);
+        comparison.differences.iter().map(|one| (one.subject(), one.values.clone())).collect()
+    };
+    let values = |values: [&str; 2]| values.map(|value| Some(value.to_owned())).to_vec();
+    let earlier = read("2-real-dpdk");
+    let mut later = with_rdma_core("52.2");
+    assert!(differences(&earlier, &later).is_empty(), "{:?}", differences(&earlier, &later));
+    let expected = ["a", "b"].map(|host| (format!("rdma-core of host {host}"), values(["44.0", "52.2"])));
+    assert_eq!(differences(&with_rdma_core("44.0"), &later), expected);
+    for trial in &mut later.trials {
+        if let Some(dpdk) = trial.server.as_mut().and_then(|end| end.report.dpdk.as_mut()) {
+            dpdk.version = "24.11.1".to_owned();
         }
     }
-    assert_eq!(versions(&run)[1].as_deref(), Some("44.0"), "of one host only");
+    let expected = [("DPDK of host b".to_owned(), values(["22.11.11", "24.11.1"]))];
+    assert_eq!(differences(&earlier, &later), expected);
+    later.trials.clear();
+    assert!(differences(&earlier, &later).is_empty(), "without a trial no version is known");
 }

@@ -1,12 +1,12 @@
-//! Facts of runs from their headers, and those that differ. Which verdicts a difference may explain is decided in [`super`].
+//! Facts of runs, and those that differ. Which verdicts a difference may explain is decided in [`super`].
 use std::collections::BTreeSet;
 
 use netduel_model::bed::money::Money;
 use netduel_model::ids::{ArmName, HostName, WorkloadName};
 use netduel_model::plan::{Host, ResolvedPlan};
-use netduel_model::run::RunHeader;
+use netduel_model::run::{Run, RunHeader};
 use netduel_model::snapshot::{HostSnapshot, LOOPBACK};
-use netduel_model::workload::Workload;
+use netduel_model::workload::{Role, Workload};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -216,14 +216,16 @@ impl Everywhere {
 pub struct RunFacts(pub Vec<Fact>);
 
 impl RunFacts {
-    /// From what was known before the first trial.
-    pub fn of(header: &RunHeader) -> Self {
+    /// From what was known before the first trial, and from the first testpmd of each host.
+    pub fn of(run: &Run) -> Self {
+        let header = &run.header;
         let mut facts = Self(Vec::new());
         facts.add_notes(header);
         facts.add_plan(&header.plan);
         for (name, snapshot) in &header.hosts {
             let owner = Owner::Host(name.clone());
             facts.add_host(name, &header.plan, snapshot);
+            facts.add_testpmd(name, run);
             facts.add_interfaces(name, snapshot);
             for (sysctl, value) in &snapshot.sysctls {
                 facts.add(Aspect::Sysctl, &owner, sysctl, Some(value.clone()));
@@ -297,6 +299,20 @@ impl RunFacts {
         let price = planned.and_then(|planned| planned.price_per_hour.as_ref());
         add(Aspect::Note, "price of an hour", price.map(Money::exact));
         host_facts::of_host(host, planned.and_then(|planned| planned.size.clone()), &mut add);
+    }
+
+    /// The versions of what carried the packets in user space.
+    fn add_testpmd(&mut self, name: &HostName, run: &Run) {
+        let plan = &run.header.plan;
+        let report = run.trials.iter().find_map(|trial| {
+            let pair = plan.pair_in(plan.arm(&trial.slot.arm)?, trial.slot.block);
+            let mut own = [Role::Client, Role::Server].into_iter().filter(|role| pair.host(*role) == name);
+            own.find_map(|role| trial.end(role)?.report.dpdk.as_ref())
+        });
+        let Some(report) = report else { return };
+        let owner = Owner::Host(name.clone());
+        self.add(Aspect::Program, &owner, host_facts::DPDK, Some(report.version.clone()));
+        self.add(Aspect::Program, &owner, host_facts::RDMA_CORE, report.rdma_core.clone());
     }
 
     fn add_interfaces(&mut self, name: &HostName, host: &HostSnapshot) {

@@ -8,6 +8,9 @@ use netduel_model::snapshot::{
 use super::facts::Aspect;
 use crate::words;
 
+/// Names of facts that a run has only with a testpmd that ran, and the second since a later version.
+pub(super) const DPDK: &str = "DPDK";
+pub(super) const RDMA_CORE: &str = "rdma-core";
 /// Names of facts that snapshots of earlier versions lack.
 const ROUTES: &str = "routes";
 const NEXT_HOPS: &str = "next hops and MTUs of routes";
@@ -17,8 +20,8 @@ const SMT: &str = "SMT";
 /// How the name of each fact about a vulnerability of the CPU begins.
 const CPU_VULNERABILITY: &str = "CPU vulnerability";
 
-/// Facts of a host that snapshots of earlier versions lack together. A run without any of them does not know them: what another run has is
-/// no difference then.
+/// Facts of a host that some runs lack together, among them those of earlier versions. A run without any of them does
+/// not know them: what another run has is no difference then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Later {
     /// The routes of the main table.
@@ -27,12 +30,18 @@ pub(super) enum Later {
     NextHops,
     /// The settings of the kernel beside sysctls.
     KernelSettings,
+    /// The version of DPDK.
+    Dpdk,
+    /// The version of rdma-core that testpmd had loaded.
+    RdmaCore,
 }
 
 impl Later {
     /// The group of a fact of the whole host; absent for a fact that every version has.
     pub(super) fn of(aspect: Aspect, name: &str) -> Option<Self> {
         match name {
+            DPDK if aspect == Aspect::Program => Some(Self::Dpdk),
+            RDMA_CORE if aspect == Aspect::Program => Some(Self::RdmaCore),
             _ if aspect != Aspect::System => None,
             ROUTES => Some(Self::Routes),
             NEXT_HOPS => Some(Self::NextHops),

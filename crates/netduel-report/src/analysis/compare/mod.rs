@@ -73,7 +73,7 @@ pub struct Side<'a> {
 impl<'a> Side<'a> {
     /// A stored run.
     pub fn of(run: &'a Run, analysis: &'a Analysis) -> Self {
-        Self { header: &run.header, analysis, facts: Cow::Owned(RunFacts::of(&run.header)) }
+        Self { header: &run.header, analysis, facts: Cow::Owned(RunFacts::of(run)) }
     }
 }
 
