@@ -22,5 +22,5 @@ pub use change::{Imported, Usage, bytes_of};
 pub use error::{SIZE_MAX, StoreError};
 pub use reader::{DamagedRecord, TornTail};
 pub use removed::Fate;
-pub use store::{Integrity, RunContents, RunSummary, Store};
+pub use store::{Integrity, LAST, RunContents, RunSummary, Store};
 pub use writer::RunWriter;

@@ -21,7 +21,7 @@ use crate::run_file;
 use crate::writer::{self, RunWriter};
 
 /// The name for the run that was started last.
-const LAST: &str = "last";
+pub const LAST: &str = "last";
 /// End of the name of a file that becomes a run when its header is written.
 pub(crate) const DRAFT_END: &str = ".new";
 /// A draft that is younger may belong to a process that is about to lock it.

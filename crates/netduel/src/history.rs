@@ -5,7 +5,7 @@ use netduel_model::run::{Run, RunHeader};
 use netduel_report::history::{History, PastRun, Selection};
 use netduel_report::json::history::HistoryDocument;
 use netduel_report::{analyse_run, document, html, markdown, terminal};
-use netduel_store::Store;
+use netduel_store::{LAST, RunContents, RunSummary, Store};
 
 use crate::cli::stored::{Format, HistoryArgs};
 use crate::console::{json, page_layout, print, print_exact, print_json, tell};
@@ -56,26 +56,17 @@ pub fn command(args: &HistoryArgs) -> Result<(), Failure> {
 
 /// The named run and the earlier runs of its plan that have the notes.
 fn read(store: &Store, args: &HistoryArgs) -> Result<Vec<PastRun>, Failure> {
-    let newest = store.read(&args.run).map_err(store_failure)?;
+    let listed = store.list().kind(Kind::Store)?;
+    let newest = newest(store, &listed, args)?;
     let (plan, started) = (newest.header.plan.name.clone(), newest.header.started_unix_ms);
-    let is_asked_for = |header: &RunHeader| {
-        let notes = &header.annotations.notes;
-        header.plan.name == plan && args.notes.iter().all(|(key, value)| notes.get(key) == Some(value))
-    };
-    if !is_asked_for(&newest.header) {
-        let text = format!(
-            "failed to show a history: the run {} does not have all of these notes",
-            newest.header.id
-        );
-        return Err(Failure::message(Kind::Usage, text)
-            .remedy("name a run that has them; `netduel runs` lists notes"));
-    }
+    let is_asked_for = |header: &RunHeader| header.plan.name == plan && has_notes(header, args);
     let mut earlier: Vec<String> = Vec::new();
-    for summary in store.list().kind(Kind::Store)? {
+    let mut unreadable: Vec<String> = Vec::new();
+    for summary in &listed {
         let contents = match &summary.contents {
             Ok(contents) => contents,
             Err(error) => {
-                tell(&format!("warning: {} is left out: {error}", summary.id));
+                unreadable.push(format!("warning: {} is left out: {error}", summary.id));
                 continue;
             }
         };
@@ -94,6 +85,7 @@ fn read(store: &Store, args: &HistoryArgs) -> Result<Vec<PastRun>, Failure> {
             .filter_map(|name| store.read(name).ok())
             .try_for_each(|run| redaction::learn_run(&run))?;
     }
+    unreadable.iter().for_each(|warning| tell(&redaction::text(warning)));
     let mut runs = Vec::new();
     for name in &earlier {
         match store.read(name) {
@@ -103,6 +95,31 @@ fn read(store: &Store, args: &HistoryArgs) -> Result<Vec<PastRun>, Failure> {
     }
     runs.push(reduced(newest)?);
     Ok(runs)
+}
+
+/// The named run, whose plan is shown: `last` is the last one with the notes.
+fn newest(store: &Store, listed: &[RunSummary], args: &HistoryArgs) -> Result<Run, Failure> {
+    let of_notes = listed.iter().find(|summary| {
+        let is_of_notes = |contents: &RunContents| !contents.in_use && has_notes(&contents.header, args);
+        summary.copy_of.is_none() && summary.contents.as_ref().is_ok_and(is_of_notes)
+    });
+    let name = match of_notes {
+        Some(summary) if args.run == LAST && !args.notes.is_empty() => summary.id.as_str(),
+        _ => args.run.as_str(),
+    };
+    let newest = store.read(name).map_err(store_failure)?;
+    if has_notes(&newest.header, args) {
+        return Ok(newest);
+    }
+    let id = &newest.header.id;
+    let text = format!("failed to show a history: the run {id} does not have all of these notes");
+    Err(Failure::message(Kind::Usage, text).remedy("name a run that has them; `netduel runs` lists notes"))
+}
+
+/// Whether a run has all notes of the command line.
+fn has_notes(header: &RunHeader, args: &HistoryArgs) -> bool {
+    let notes = &header.annotations.notes;
+    args.notes.iter().all(|(key, value)| notes.get(key) == Some(value))
 }
 
 /// What the history needs of a run: many whole runs would not fit into memory.

@@ -100,7 +100,7 @@ pub struct HistoryArgs {
     /// A run of the plan: its name, the beginning of its name, a file, or `last`. Later runs are left out.
     #[arg(default_value = "last")]
     pub run: String,
-    /// Only runs with this note (see `netduel run --note`); may be repeated: runs with all of them.
+    /// Only runs with this note (see `netduel run --note`), `last` among them; may be repeated: runs with all of them.
     #[arg(long = "note", visible_alias = "tag", value_name = "KEY=VALUE", value_parser = note)]
     pub notes: Vec<(String, String)>,
     /// Only this metric [default: those that the run judges]

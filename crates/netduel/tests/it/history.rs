@@ -72,6 +72,11 @@ fn history_has_the_earlier_runs_of_the_plan_with_the_notes() {
     };
     assert_eq!(ids(&["night-03"]), ["night-00", "night-01", "night-02", "night-03"]);
     assert_eq!(ids(&["night-05", "--tag", "site=west"]), ["night-01", "night-03", "night-05"]);
+    // Without a name it is the last run that has the note, not the last of all.
+    change(&bench.store().join("night-11.netduel"), "\"site\":\"west\"", "\"site\":\"east\"");
+    assert_eq!(ids(&["--tag", "site=west"]).last().unwrap(), "night-09");
+    let refused = bench.run(["history", "--tag", "site=north"]).expect_code(2);
+    assert!(refused.stderr.contains("night-11 does not have all of these notes"), "{}", refused.stderr);
     // A copy is no further run, nor is a run of another plan.
     std::fs::copy(bench.store().join("night-01.netduel"), bench.store().join("copy.netduel")).unwrap();
     crate::support::stored(&bench, "other");
