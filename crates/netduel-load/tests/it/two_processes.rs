@@ -4,7 +4,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Receiver;
 
 use netduel_load::{Running, prepare_client};
-use netduel_model::sample::{EndReport, HistogramRecord};
+use netduel_model::sample::{EndReport, HistogramRecord, LiveFigures};
 use netduel_model::stamps::{Clocks, Part};
 use netduel_model::units::Nanos;
 use netduel_model::workload::{Family, RoundTrip, Traffic, Wait, Workload};
@@ -14,10 +14,16 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::harness::{LIMIT, TOKEN, loopback, messages, notification, turn, workload};
 
+/// Payload of a request.
+const SIZE: u64 = 64;
 const RATE: u64 = 20_000;
+/// Time between two requests of the schedule.
+const PERIOD_NS: u64 = 1_000_000_000 / RATE;
+/// The shortest stop of the server.
 const STALL_NS: u64 = 50_000_000;
-/// Duration of the traffic around a stall. On a busy machine the stall begins late: this thread waits for a core.
-const STALLED_TRAFFIC_MS: u64 = 1_500;
+/// Duration of the traffic around a stall, which the test ends itself: the whole stall is within the schedule, however long this thread
+/// waits for a core.
+const STALLED_TRAFFIC_MS: u64 = 3_600_000;
 /// Offset of the clock of a namespace, seconds.
 const AHEAD_S: u64 = 4_000;
 
@@ -100,34 +106,53 @@ fn longer(histogram: &HistogramRecord, than_ns: u64) -> u64 {
     histogram.pairs.iter().filter(|pair| pair.0 > than_ns).map(|pair| pair.1).sum()
 }
 
-/// Stops the server once traffic flows; returns the minimum duration of the stop. `None` when this thread
-/// waited for a core for so long that the schedule of the client was over before the end of the stop.
-fn stall(server: &Server, client: &Running) -> Option<u64> {
-    while client.live().messages < 100 && !client.is_done() {
+/// Waits until the figures of the client suffice.
+#[track_caller]
+fn wait_for(client: &Running, what: &str, is_enough: impl Fn(&LiveFigures) -> bool) {
+    let deadline_ns = clock::monotonic_ns() + LIMIT.as_nanos() as u64;
+    while !is_enough(&client.live()) {
+        assert!(!client.is_done() && clock::monotonic_ns() < deadline_ns, "never seen: {what}");
         std::thread::yield_now();
     }
+}
+
+/// Requests that the client has sent.
+fn requests(live: &LiveFigures) -> u64 {
+    live.sent_bytes / SIZE
+}
+
+/// Stops the server while traffic flows, and returns the duration of the stop. The client goes on until it has sent all requests that
+/// were due in the stop.
+fn stall(server: &Server, client: &Running) -> u64 {
+    wait_for(client, "round trips", |live| live.messages >= 100);
     // Again until it has stopped: the kernel continues a whole process group when the shell behind it goes away (kill_orphaned_pgrp in
     // kernel/exit.c), and the group is that of all tests.
-    while !server.is_stopped() && !client.is_done() {
+    while !server.is_stopped() {
+        assert!(!client.is_done(), "the traffic ended before the stop");
         server.signal(Signal::STOP);
         std::thread::yield_now();
     }
+    let before = requests(&client.live());
+    // The first of these may have been on its way when the server stopped. The second was not, and is held from before the start.
+    wait_for(client, "a request to the stopped server", |live| requests(live) >= before + 2);
     let start = clock::monotonic_ns();
-    clock::sleep_until(start + STALL_NS);
-    let length = clock::monotonic_ns() - start;
-    let is_within = !client.is_done() && client.live().elapsed_ns < STALLED_TRAFFIC_MS * 1_000_000;
+    wait_for(client, "the end of the stop", |_| clock::monotonic_ns() >= start + STALL_NS);
+    let length_ns = clock::monotonic_ns() - start;
+    let due = client.live().elapsed_ns / PERIOD_NS + 1;
     server.signal(Signal::CONT);
-    is_within.then_some(length)
+    wait_for(client, "all requests that were due in the stop", |live| requests(live) >= due);
+    length_ns
 }
 
 /// Runs a workload with a stall of the server; the report of the client, and the duration of the stall.
-fn run_with_stall(workload: &Workload, what: &str) -> Option<(EndReport, u64)> {
+fn run_with_stall(workload: &Workload, what: &str) -> (EndReport, u64) {
     let server = Server::start(&[], workload);
     let (client, done) = start_client(&server, workload);
     let stalled_ns = stall(&server, &client);
+    client.finish();
     done.recv_timeout(LIMIT).expect(what);
     server.finish();
-    Some((client.join().unwrap(), stalled_ns?))
+    (client.join().unwrap(), stalled_ns)
 }
 
 #[test]
@@ -135,27 +160,26 @@ fn open_loop_at_20_000_per_second_keeps_its_schedule_and_shows_a_stall() {
     let _turn = turn();
     for wait in [Wait::Block, Wait::Spin] {
         for family in [Family::Ipv4, Family::Ipv6] {
-            let settings = messages(64, 1, wait, Some(RATE));
+            let settings = messages(SIZE, 1, wait, Some(RATE));
             for (protocol, traffic) in
                 [("tcp", Traffic::TcpRr(settings.clone())), ("udp", Traffic::UdpRr(settings.clone()))]
             {
                 let what = format!("{protocol} {wait:?} {family:?}");
                 let workload = workload(traffic, family, STALLED_TRAFFIC_MS);
-                let stalled = (0..10).find_map(|_| run_with_stall(&workload, &what));
-                let (report, stalled_ns) = stalled.expect("a stall during the traffic");
-                check_stall(&report, RATE * STALLED_TRAFFIC_MS / 1000, stalled_ns, &what);
+                let (report, stalled_ns) = run_with_stall(&workload, &what);
+                check_stall(&report, stalled_ns, &what);
             }
         }
     }
 }
 
-/// Every request of the schedule was sent, unless the end says that this host cannot send so many, and is accounted for. Requests due
-/// in the stall waited for the rest of it: the tail is spread evenly from zero to the whole stall. Over UDP, CPU contention may time out some after 0.5 s: those count as held, too.
-fn check_stall(report: &EndReport, requests: u64, stalled_ns: u64, what: &str) {
+/// No request left before it was due, and each is accounted for. Requests due in the stall waited for the rest of it: the tail is spread
+/// evenly from zero to the whole stall. Over UDP, CPU contention may time out some after 0.5 s: those count as held, too.
+fn check_stall(report: &EndReport, stalled_ns: u64, what: &str) {
     let trips = report.round_trips.as_ref().unwrap();
-    let left_unsent = report.errors.iter().any(|error| error.error.starts_with("requests left unsent"));
     let sent = trips.requests;
-    assert!(if left_unsent { sent < requests } else { sent == requests }, "{what}: {sent} of {requests}");
+    let last_ns = report.sent.as_ref().and_then(|flow| flow.last_ns).unwrap();
+    assert!((sent - 1) * PERIOD_NS <= last_ns, "{what}: {sent} requests, the last one after {last_ns} ns");
     assert_eq!(trips.responses + trips.timeouts, sent, "{what}");
     assert!(trips.timeouts == 0 || what.starts_with("udp"), "{what}");
     assert_eq!(trips.pacing_error.as_ref().unwrap().count, sent, "{what}");
