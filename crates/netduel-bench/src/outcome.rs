@@ -62,6 +62,9 @@ pub struct OpenLoop {
     pub pacing_p50_ns: f64,
     /// 99th percentile of lateness, nanoseconds.
     pub pacing_p99_ns: f64,
+    /// Requests of the schedule that the client reports as unsent: its host cannot send so many. Absent in files of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_unsent: Option<u64>,
 }
 
 /// Effect of a stop of the server on the histogram.

@@ -3,9 +3,6 @@
 /// Requests of an open loop that are late at the end of the duration are sent within this time after it, nanoseconds: those that a
 /// stall held up. A schedule that is faster than the host would go on for many times the duration.
 pub(crate) const LATE_LIMIT_NS: u64 = 5_000_000_000;
-/// Name of the event that counts an open loop with requests that were not sent within [`LATE_LIMIT_NS`].
-pub(crate) const LEFT_UNSENT: &str =
-    "requests left unsent: the request rate is higher than this host can send";
 
 /// An evenly spaced schedule. It stays exact for years: each time is computed from its index, nothing adds up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

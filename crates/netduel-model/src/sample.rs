@@ -443,6 +443,9 @@ pub struct ErrorCount {
 /// Call and text of the entry for connections whose data the peer had not acknowledged when an end was over.
 pub const UNACKNOWLEDGED: (&str, &str) = ("close", "unacknowledged data was discarded");
 
+/// Text of the entry of an open loop with requests that were not sent soon after its end.
+pub const LEFT_UNSENT: &str = "requests left unsent: the request rate is higher than this host can send";
+
 /// Figures of a running trial, for the progress line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LiveFigures {

@@ -2,7 +2,7 @@
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use netduel_model::sample::{EndReport, HistogramRecord};
+use netduel_model::sample::{EndReport, HistogramRecord, LEFT_UNSENT};
 use netduel_model::units::Nanos;
 use netduel_model::workload::{TcpEngine, Workload};
 use netduel_stats::histogram::Histogram;
@@ -132,6 +132,7 @@ fn read(
             scheduled: rate * seconds.max(last_s),
             pacing_p50_ns: percentile(50.0)?,
             pacing_p99_ns: percentile(99.0)?,
+            left_unsent: Some(left_unsent(client, (rate * seconds) as u64, trips.requests)),
         });
     }
     if let Some(length_ns) = stall_ns {
@@ -143,6 +144,12 @@ fn read(
         reading.stall = Some(Stall { length_ns: length_ns as f64, longest_ns, slow, slow_due });
     }
     Ok(reading)
+}
+
+/// Requests that the client reports as unsent. What is missing without such a report is not among them.
+fn left_unsent(client: &EndReport, scheduled: u64, sent: u64) -> u64 {
+    let is_reported = client.errors.iter().any(|error| error.error == LEFT_UNSENT);
+    if is_reported { scheduled.saturating_sub(sent) } else { 0 }
 }
 
 fn histogram(record: &HistogramRecord) -> Result<Histogram> {
@@ -157,7 +164,7 @@ fn request_rate(workload: &Workload) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use netduel_model::sample::{Flow, RoundTripReport};
+    use netduel_model::sample::{ErrorCount, Flow, RoundTripReport};
     use netduel_model::workload::Role;
 
     #[test]
@@ -190,6 +197,14 @@ mod tests {
         assert_eq!((stall.slow, stall.slow_due), (25, 25.0));
         let open = reading.open_loop.unwrap();
         assert_eq!((open.requests, open.scheduled, open.pacing_p50_ns), (2000, 2000.0, 5.0));
+    }
+
+    #[test]
+    fn requests_are_left_unsent_only_when_the_client_reports_it() {
+        let mut client = EndReport::new(Role::Client);
+        assert_eq!(left_unsent(&client, 2000, 1990), 0);
+        client.errors.push(ErrorCount { call: "send".to_owned(), error: LEFT_UNSENT.to_owned(), count: 1 });
+        assert_eq!(left_unsent(&client, 2000, 1990), 10);
     }
 
     #[test]

@@ -47,11 +47,19 @@ fn netduel_ends_report_metrics_and_an_injected_stall() {
     };
     assert_eq!(json["seed"], 5);
     let open = &json["results"][0]["pairs"][0]["ours"];
-    // Two seconds of the schedule. A host that cannot send so many leaves a part of it.
+    // Two seconds of the schedule. A host that cannot send so many says so, and each request is one or the other.
     let sent = open["reading"]["sent"].as_u64().unwrap();
-    assert!((1..=40_000).contains(&sent), "{open}");
-    if sent < 40_000 {
-        not_compared(format!("{sent} of 40000 requests were sent in time"));
+    let schedule = &open["reading"]["open_loop"];
+    let left_unsent = schedule["left_unsent"].as_u64().unwrap();
+    assert_eq!(sent + left_unsent, 40_000, "{open}");
+    assert!(sent > 0, "{open}");
+    // The metric of the schedule has all of them as its denominator.
+    assert_eq!(schedule["requests"], sent, "{open}");
+    assert!(schedule["scheduled"].as_f64().unwrap() >= 40_000.0, "{open}");
+    // Nothing is lost over TCP.
+    assert_eq!(open["reading"]["delivered"], sent, "{open}");
+    if left_unsent > 0 {
+        not_compared(format!("{left_unsent} of 40000 requests were left unsent"));
     }
     // Round trips of half of the stall's requests are longer than half the stall on any machine.
     let stall = &open["reading"]["stall"];

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use netduel_model::sample::RoundTripReport;
+use netduel_model::sample::{LEFT_UNSENT, RoundTripReport};
 use netduel_stats::histogram::Histogram;
 use netduel_sys::clock;
 use netduel_sys::socket::Waiting;
@@ -16,7 +16,7 @@ use super::closed_loop::can_continue;
 use super::loss::{Call, Drain};
 use super::settings::Settings;
 use super::transport::{Received, Requests, Responses};
-use crate::pacing::{LATE_LIMIT_NS, LEFT_UNSENT, Schedule};
+use crate::pacing::{LATE_LIMIT_NS, Schedule};
 use crate::recorder::{Recorder, Trip};
 use crate::worker::Worker;
 

@@ -9,7 +9,7 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use netduel_model::sample::{RoundTripReport, TransactionParts};
+use netduel_model::sample::{LEFT_UNSENT, RoundTripReport, TransactionParts};
 use netduel_model::workload::{Transaction, Wait};
 use netduel_stats::histogram::Histogram;
 use netduel_sys::socket::{self, Waiting};
@@ -19,7 +19,7 @@ use super::message::{self, REQUEST_MIN, RESPONSE_MIN};
 use super::settings::{CALL_LIMIT, Settings};
 use crate::datagram;
 use crate::local_ports;
-use crate::pacing::{LATE_LIMIT_NS, LEFT_UNSENT, Schedule};
+use crate::pacing::{LATE_LIMIT_NS, Schedule};
 use crate::recorder::Recorder;
 use crate::sockets::Peer;
 use crate::worker::Worker;
