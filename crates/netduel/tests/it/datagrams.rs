@@ -1,4 +1,7 @@
 //! Datagrams over the lab's paths: exact counts with every segmentation, packets on the interface, and loss by location.
+use netduel_model::trial::{Trial, TrialEnd};
+use netduel_store::Store;
+use netduel_test_support::not_compared;
 use serde_json::Value;
 
 use crate::support::{Bench, short_plan};
@@ -112,6 +115,26 @@ rate = "80 Mbit/s"
 metrics = ["loss", "packet-rate"]
 "#;
 
+/// The trials of an arm in the last run, in the order of their blocks.
+fn trials_of(bench: &Bench, arm: &str) -> Vec<Trial> {
+    let mut trials = Store::open(bench.store()).unwrap().read("last").unwrap().trials;
+    trials.retain(|trial| trial.slot.arm.as_str() == arm);
+    trials.sort_by_key(|trial| trial.slot.block);
+    trials
+}
+
+/// What the kernel dropped at the hosts of a trial: buffers at the receiver's socket, and packets at `vf0` of both.
+fn dropped_at_hosts(trial: &Trial) -> (u64, u64) {
+    let ends: [&TrialEnd; 2] = [trial.client.as_ref().unwrap(), trial.server.as_ref().unwrap()];
+    let at_socket = ends[1].report.datagrams.as_ref().unwrap().socket_drops.unwrap();
+    let interfaces = ends.iter().flat_map(|end| &end.observation.interfaces);
+    let dropped = interfaces.filter(|one| one.name == "vf0").map(|one| {
+        let queued = one.qdisc_dropped.unwrap_or(0) + one.ingress_dropped.unwrap_or(0);
+        queued + one.rx_dropped + one.tx_dropped + one.rx_errors + one.tx_errors
+    });
+    (at_socket, dropped.sum())
+}
+
 #[test]
 fn drops_on_the_wire_are_assigned_to_the_path() {
     let bench = Bench::new();
@@ -127,13 +150,22 @@ fn drops_on_the_wire_are_assigned_to_the_path() {
     assert!(matches!(run.code, Some(0 | 6)), "{}", run.stderr);
     let document = run.json();
     for arm in ["apart", "together", "merged"] {
-        for way in ways(&document, arm) {
+        let trials = trials_of(&bench, arm);
+        let ways = ways(&document, arm);
+        assert_eq!(ways.len(), trials.len());
+        for (way, trial) in ways.into_iter().zip(&trials) {
             assert_exact(&way);
             // 4000 datagrams are the volume, and the wire passes a quarter of them.
             assert_eq!(number(&way["sent"]), 4000);
             let lost = &way["lost"];
-            assert!(number(&lost["elsewhere"]) > 1000, "{way}");
-            assert_eq!((number(&lost["at_receiver_socket"]), number(&lost["at_interface"])), (0, 0), "{way}");
+            assert!(number(&lost["total"]) > 1000, "{way}");
+            // All of them are of the path, unless a host that waited for a core dropped some and counted them.
+            let (at_socket, at_interface) = dropped_at_hosts(trial);
+            assert!(at_socket > 0 || number(&lost["at_receiver_socket"]) == 0, "{way}");
+            assert!(at_interface > 0 || number(&lost["at_interface"]) == 0, "{way}");
+            if at_socket + at_interface > 0 {
+                not_compared(format!("dropped by hosts: {at_socket} at a socket, {at_interface} at vf0"));
+            }
             assert_eq!(way["pacing"]["requested_bps"], 80e6);
             assert!(number(&way["pacing"]["late_ns"]["count"]) > 0, "{way}");
         }
