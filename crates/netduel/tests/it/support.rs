@@ -4,8 +4,11 @@ use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
+use netduel_model::trial::{Trial, Validity};
 use netduel_report::json::schema::DOCUMENTS;
+use netduel_store::Store;
 use netduel_sys::clock::{monotonic_ns, sleep_until};
+use netduel_test_support::not_compared;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -243,6 +246,40 @@ pub fn verdicts(document: &serde_json::Value) -> Vec<(String, String, String)> {
             })
         })
         .collect()
+}
+
+/// The valid trials of the last run of the store. Each other one is of round trips and ended while this machine stalled; nothing else may
+/// exclude a trial, and each workload has a valid one: what a closed path or a fault of netduel excludes is excluded each time.
+#[track_caller]
+pub fn valid_trials(bench: &Bench) -> Vec<Trial> {
+    let trials = Store::open(bench.store()).unwrap().read("last").unwrap().trials;
+    let (valid, stalled): (Vec<Trial>, Vec<Trial>) = trials.into_iter().partition(Trial::is_valid);
+    for trial in &stalled {
+        assert_stalled(trial);
+        let workload = &trial.slot.workload;
+        let has_valid = valid.iter().any(|other| other.slot.workload == *workload);
+        assert!(has_valid, "no trial of {workload:?} is valid");
+    }
+    if !stalled.is_empty() {
+        not_compared(format!("this machine stalled for all of {} trials", stalled.len()));
+    }
+    valid
+}
+
+/// The reason of an excluded trial is that no round trip was completed within its duration, of the requests that its report has.
+#[track_caller]
+fn assert_stalled(trial: &Trial) {
+    let (slot, Validity::Failed { reason }) = (&trial.slot, &trial.validity) else {
+        panic!("{:?}: {:?}", trial.slot, trial.validity);
+    };
+    let trips = trial.client.as_ref().and_then(|end| end.report.round_trips.as_ref());
+    let trips = trips.unwrap_or_else(|| panic!("{slot:?} has no round trips: {reason}"));
+    let why = match trips.requests {
+        0 => "the client sent no request, because its thread did not run within the duration".to_owned(),
+        sent => format!("the client sent {sent} requests and received no response"),
+    };
+    assert!(reason.starts_with(&format!("no round trip was completed: {why};")), "{slot:?}: {reason}");
+    assert_eq!(trips.responses, 0, "{slot:?}: {reason}");
 }
 
 /// The running program, with its progress lines.
