@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use crate::azure::prints;
 use crate::azure_run::{PLAN, Scene, interfaces, machines, with_vms};
-use crate::support::PACED;
+use crate::support::VOLUME;
 use crate::vms::assert_names;
 
 #[test]
 fn several_plans_run_one_after_the_other_with_a_report_each() {
     with_vms("azure_plans::several_plans_run_one_after_the_other_with_a_report_each", |scene| {
         scene.up();
-        let plan = format!("{PLAN}{PACED}");
+        let plan = format!("{PLAN}{VOLUME}");
         fs::write(scene.at("second.toml"), plan.replace("\"networks\"", "\"second.plan\"")).unwrap();
         // This one cannot run: its folder on the host is a file.
         let broken = plan
@@ -149,7 +149,7 @@ fn plan_that_does_not_fit_the_bed_is_refused_before_anything_is_started() {
     assert_names(&without, &["netduel azure run"]);
     let local = "name = \"x\"\nquestion = \"?\"\n[lab]\n[hosts.a]\nlaunch = \"lab\"\n[hosts.b]\nlaunch = \"lab\"\n[[arms]]\nname = \"one\"\nclient = \"a\"\n\
                  server = \"b\"\n[design]\naa = true\n";
-    fs::write(scene.at("local.toml"), format!("{local}{PACED}")).unwrap();
+    fs::write(scene.at("local.toml"), format!("{local}{VOLUME}")).unwrap();
     let error = scene.run(&["azure", "run", "local.toml"]).expect_code(2).stderr;
     assert_names(&error, &["no host with `bed`", "netduel run local.toml"]);
     scene.bench.assert_nothing_left();
@@ -164,7 +164,7 @@ fn plan_for_another_type_of_bed_is_refused_before_anything_is_started() {
     scene.answer("group show", prints(&group));
     scene.answer("vm list --resource-group", prints(&machines("VM deallocated")));
     for kind in ["toggle", "two-nic"] {
-        fs::write(scene.at(&format!("{kind}.toml")), format!("bed_type = \"{kind}\"{PLAN}{PACED}")).unwrap();
+        fs::write(scene.at(&format!("{kind}.toml")), format!("bed_type = \"{kind}\"{PLAN}{VOLUME}")).unwrap();
     }
     let refusal = "toggle.toml does not fit the bed: line 1: bed_type is \"toggle\", and the bed x is of type \"two-nic\"";
     for words in [

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::azure::{answers, fake_az, prints};
 use crate::azure_errors::assert_on_page;
-use crate::support::{Bench, Finished, PACED, UnderWay};
+use crate::support::{Bench, Finished, UnderWay, VOLUME};
 use crate::vms::{
     Vms, assert_names, move_to_physical_host, program, with_room_for_vms, with_room_for_vms_in_subnets,
 };
@@ -115,7 +115,7 @@ impl Scene {
             scene.at("key.pub")
         );
         fs::write(scene.at("x.toml"), bed).unwrap();
-        scene.bench.plan(&format!("{PLAN}{PACED}"));
+        scene.bench.plan(&format!("{PLAN}{VOLUME}"));
         scene
     }
 
@@ -144,7 +144,7 @@ impl Scene {
     pub fn misfit(&self, file: &str) {
         let name = format!("\"{}\"", file.trim_end_matches(".toml"));
         let plan = PLAN.replace("\"networks\"", &name).replace("network = \"accelerated\"", "");
-        fs::write(self.at(file), plan + PACED).unwrap();
+        fs::write(self.at(file), plan + VOLUME).unwrap();
     }
 
     pub fn calls(&self) -> String {
@@ -277,7 +277,7 @@ fn treatment_changes_the_nic_of_its_arm_and_no_other() {
         let plan = |interface: &str| {
             let network = "network = \"synthetic\"\n";
             let treatment = format!("treatments = [{{ offload = \"tso\", value = \"off\"{interface} }}]\n");
-            PLAN.replace(network, &format!("{network}{treatment}")) + PACED
+            PLAN.replace(network, &format!("{network}{treatment}")) + VOLUME
         };
         // With two NICs eth1 is the accelerated one.
         scene.bench.plan(&plan(", interface = \"eth1\""));
@@ -329,7 +329,7 @@ fn nic_of_the_bed_is_switched_in_its_group_and_subscription_and_returns() {
         };
         let plan = PLAN.replace("network = \"synthetic\"\n", &arm(false));
         let plan = plan.replace("network = \"accelerated\"\n", &arm(true));
-        scene.bench.plan(&format!("{plan}{PACED}"));
+        scene.bench.plan(&format!("{plan}{VOLUME}"));
         let run = scene.run(&["azure", "run", "plan.toml", "--json"]).expect_code(0);
         assert_names(&run.stderr, &["changing accelerated networking of vm1-synthetic on (client)"]);
         assert_eq!(run.stderr.matches("warning: the bed x is older than").count(), 1, "{}", run.stderr);
@@ -351,7 +351,7 @@ fn vm_that_moves_between_blocks_is_a_warning_of_the_run() {
         scene.up();
         move_to_physical_host("AMS01");
         let plan = PLAN.replace("= 2", "= 6");
-        scene.bench.plan(&format!("{plan}{PACED}"));
+        scene.bench.plan(&format!("{plan}{VOLUME}"));
         let mut run = UnderWay::start(scene.netduel(&["azure", "run", "plan.toml"]));
         // The trials after it take longer than this test may wait for a core.
         run.wait_for(" 1/12");

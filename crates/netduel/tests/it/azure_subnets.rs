@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::azure::prints;
 use crate::azure_run::{PLAN, interfaces, with_vms_in_subnets};
-use crate::support::{Finished, PACED};
+use crate::support::{Finished, VOLUME};
 use crate::vms::assert_names;
 
 /// The NICs of both VMs, each in a subnet of its own with an address of each family.
@@ -35,7 +35,7 @@ fn plan() -> String {
     let arms = ["synthetic", "accelerated"].map(of_network).concat();
     let (hosts, _) = PLAN.split_once("[[arms]]").unwrap();
     let (_, design) = PLAN.split_once("[design]").unwrap();
-    format!("{hosts}{arms}[design]{design}{PACED}")
+    format!("{hosts}{arms}[design]{design}{VOLUME}")
 }
 
 /// The script for the routes of a VM, as cloud-init finds it in the template of the bed.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::azure_run::PLAN;
 use crate::azure_subnets::{add_routes, forwarded};
-use crate::support::{Bench, Finished, PACED, UnderWay, signal, until};
+use crate::support::{Bench, Finished, UnderWay, VOLUME, signal, until};
 use crate::vms::{Vms, assert_names, with_room_for_two_pairs, with_room_for_vms};
 
 /// The beds of the repository.
@@ -290,7 +290,7 @@ fn bed_with_vms_is_created_carries_a_plan_and_is_deleted() {
         let vms = Vms::start(&scene.bench);
         let bed = scene.bed("x");
         scene.run(&["azure", "up", &bed]).expect_code(0);
-        scene.bench.plan(&format!("{PLAN}{PACED}"));
+        scene.bench.plan(&format!("{PLAN}{VOLUME}"));
         // The template asks for an accelerated NIC, and a namespace has no virtual function.
         let refused = scene.run(&["azure", "run", "plan.toml", "--bed", &bed]).expect_code(12).stderr;
         assert_names(

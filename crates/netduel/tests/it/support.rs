@@ -406,6 +406,19 @@ cooldown = "0 ms"
 congestion = "cubic"
 "#;
 
+/// As [`PACED`], with a volume that is due in the same time: on a machine whose cores are busy a trial takes longer, and has all of its data.
+pub const VOLUME: &str = r#"
+[[workloads]]
+name = "stream"
+type = "tcp-stream"
+rate = "300 Mbit/s"
+volume = "12 MB"
+duration = "10 s"
+warmup = "100 ms"
+cooldown = "0 ms"
+congestion = "cubic"
+"#;
+
 /// Short round trips.
 pub const LATENCY: &str = r#"
 [[workloads]]
