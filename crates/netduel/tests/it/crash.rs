@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal};
 
+use crate::gate::Gate;
 use crate::support::{Bench, Finished, LATENCY, TWO_PATHS, UnderWay, short_plan, signal, until, wait_gone};
 
 fn started(bench: &Bench) -> UnderWay {
@@ -138,7 +139,9 @@ fn killed_lab_keeper_ends_the_run_with_a_clear_message() {
 #[test]
 fn results_are_printed_although_the_lab_cannot_end() {
     let bench = Bench::new();
-    let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 8\nblocks_max = 8"));
+    // The third block waits.
+    let mut gate = Gate::open_for(&bench, 2);
+    let plan = bench.plan(&short_plan(&gate.arms(), LATENCY, "blocks_min = 8\nblocks_max = 8"));
     // As in a container whose first process does not reap: the kernel keeps the lab's first process until every other one is reaped.
     let mut command = Command::new("unshare");
     command.args([
@@ -158,11 +161,13 @@ fn results_are_printed_although_the_lab_cannot_end() {
     bench.mark(&mut command);
     let mut under_way = UnderWay::start(command);
     under_way.wait_for("trial   4/");
-    let launchers = bench.find(&["lab", "exec"]);
+    // Of the server, which does not wait at the gate.
+    let launchers = bench.find(&["lab", "exec", "b"]);
     // Between the launcher and the agent: it is the agent's parent outside of the lab.
     let between =
         launchers.iter().find(|pid| parent(**pid).is_some_and(|parent| launchers.contains(&parent)));
     signal(*between.expect("no agent runs"), Signal::KILL);
+    gate.let_pass(32);
     under_way.wait_for("code ");
     signal(*bench.find(&["sleep", "54322"]).first().expect("the first process"), Signal::KILL);
     let run = under_way.finish();

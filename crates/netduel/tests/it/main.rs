@@ -23,6 +23,7 @@ mod dpdk;
 mod escapes;
 mod exhaustion;
 mod failover;
+mod gate;
 mod history;
 mod inspect;
 mod kernel_bypass;

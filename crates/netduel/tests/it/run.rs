@@ -4,6 +4,7 @@ use std::process::Command;
 use netduel_test_support::{not_compared, write_program};
 use rustix::process::Signal;
 
+use crate::gate::Gate;
 use crate::support::{Bench, Finished, LATENCY, STREAM, TWO_PATHS, UnderWay, short_plan, signal, verdicts};
 
 #[test]
@@ -42,14 +43,19 @@ fn paths_of_a_lab_are_distinguished_and_the_lab_is_removed() {
 #[test]
 fn resumed_run_keeps_finished_trials() {
     let bench = Bench::new();
-    let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 4\nblocks_max = 4"));
+    // The third block waits.
+    let mut gate = Gate::open_for(&bench, 2);
+    let plan = bench.plan(&short_plan(&gate.arms(), LATENCY, "blocks_min = 4\nblocks_max = 4"));
     let out = ["--out", "pages/result.html"];
     let mut under_way = UnderWay::start(bench.netduel([&["run", plan.to_str().unwrap()], &out[..]].concat()));
     under_way.wait_for("trial   3/");
     signal(under_way.pid(), Signal::INT);
+    gate.let_pass(8);
     let stopped = under_way.finish().expect_code(130);
     assert!(stopped.stderr.contains("--resume"), "{}", stopped.stderr);
     bench.assert_nothing_left();
+    let before = stored_trials(&bench);
+    assert!(before.len() >= 3, "{}", stopped.stderr);
 
     // Another build may measure differently: its trials are no trials of this run.
     let other = bench.path().join("another-build");
@@ -71,11 +77,18 @@ fn resumed_run_keeps_finished_trials() {
     assert!(resumed.stderr.contains("done before"), "{}", resumed.stderr);
     assert!(resumed.stderr.contains(&format!("Report:  {}", page.display())), "{}", resumed.stderr);
     assert!(std::fs::read_to_string(page).unwrap().contains("4 blocks"));
-    let file =
-        std::fs::read_dir(bench.store()).unwrap().flatten().find(|f| f.path().extension().is_some()).unwrap();
-    let text = std::fs::read_to_string(file.path()).unwrap();
-    assert!(text.matches("\"attempt\":0").count() >= 3, "trials of the first start are gone");
+    let after = stored_trials(&bench);
+    assert!(after.starts_with(&before), "trials of the first start are gone");
+    assert!(after.len() > before.len(), "nothing was resumed");
     bench.assert_nothing_left();
+}
+
+/// The records of trials in the only file of the store.
+fn stored_trials(bench: &Bench) -> Vec<String> {
+    let mut files = std::fs::read_dir(bench.store()).unwrap().flatten();
+    let file = files.find(|file| file.path().extension().is_some()).unwrap();
+    let text = std::fs::read_to_string(file.path()).unwrap();
+    text.lines().filter(|line| line.contains("\"attempt\":")).map(str::to_owned).collect()
 }
 
 #[test]
