@@ -26,10 +26,10 @@ const LOCK_NAME: &[u8] = b"netduel-host-lock";
 const LOCK_FILE: &str = "host-locks";
 /// A holder that does not name its run.
 const ANONYMOUS: &str = "another netduel";
-/// How long the holder of a lock may take to name its run.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a process that is ending may keep a part of the lock, nanoseconds.
-const ENDING_NS: u64 = 1_000_000_000;
+/// How long the holder of a lock may take to name its run. It is of this user or root, and on a busy host it waits for a core.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a process that is ending may keep a part of the lock, nanoseconds. It waits for a core as well.
+const ENDING_NS: u64 = 5_000_000_000;
 /// Until the next look whether a guard has ended, nanoseconds.
 const LOOK_AGAIN_NS: u64 = 20_000_000;
 

@@ -14,8 +14,9 @@ use crate::source::Source;
 /// Connections without a handshake message. When there are more, the oldest of the source with the most is closed: a client of netduel
 /// sends its message at once, and a flood from one address keeps no client of another address out.
 const PENDING_MAX: usize = 256;
-/// How long a peer may take to send its 48 bytes, nanoseconds.
-const GREETING_LIMIT_NS: u64 = 2_000_000_000;
+/// How long a peer may take to send its 48 bytes, nanoseconds: as long as a client may take to connect, because one whose host is busy
+/// sends them late. What strangers cost is bounded by [`PENDING_MAX`], and a connection that is closed for it is that of a flood.
+const GREETING_LIMIT_NS: u64 = 10_000_000_000;
 /// Connections accepted per turn, so that a flood of them does not starve those that are readable.
 const ACCEPTS_PER_TURN: usize = 64;
 

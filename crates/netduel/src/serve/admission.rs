@@ -23,8 +23,9 @@ const REJECTED_MAX: usize = 16;
 /// Time limit of such a client, which sends one request.
 const REJECTED_LIMIT: Nanos = Nanos(10_000_000_000);
 /// Time that a client waits for a free place before it is rejected: a client with a result may not have closed its connection
-/// yet.
-const SLOT_PATIENCE: Duration = Duration::from_secs(1);
+/// yet, and the thread of its session may wait for a core. Only clients that have proven the secret wait, and a user whose client is
+/// rejected waits as long for the reason.
+const SLOT_PATIENCE: Duration = Duration::from_secs(5);
 /// Time that an ending server waits for its clients to read the reason.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
