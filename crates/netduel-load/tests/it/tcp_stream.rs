@@ -7,6 +7,8 @@ use netduel_model::workload::{Direction, Family, StreamTuning, TcpEngine, TcpStr
 use crate::harness::{check_flows, paced, received, run_pair, sent, tcp, workload};
 
 const ENGINES: [TcpEngine; 4] = [TcpEngine::Lean, TcpEngine::Copy, TcpEngine::Zerocopy, TcpEngine::IoUring];
+/// Trials of which one must have a core for its threads until its end. The first one does, unless all cores are busy.
+const TRIALS_MAX: u32 = 20;
 
 /// Every zero-copy send is completed; other engines and receiving ends have no report. Loopback copies the data of sends, but the
 /// kernel joins adjacent completions and keeps the flag of the first (`skb_zerocopy_notify_extend`, net/core/skbuff.c), so their
@@ -154,7 +156,7 @@ fn rate_of_all_streams_is_exact() {
                     sent(sender) == expected
                 })
             };
-            assert!((0..5).any(|_| is_exact()), "{what}: fewer bytes in each of five trials");
+            assert!((0..TRIALS_MAX).any(|_| is_exact()), "{what}: fewer bytes in each trial");
         }
     }
 }
@@ -243,7 +245,7 @@ fn rate_is_shared_by_connections_that_share_threads() {
             assert!(sent(&client) <= 5_000_000, "{}", sent(&client));
             sent(&client) >= 3_000_000 && client.fairness.as_ref().unwrap().jain_index.unwrap() > 0.9
         };
-        assert!((0..5).any(|_| is_shared()), "{engine:?}: less or unevenly in each of five trials");
+        assert!((0..TRIALS_MAX).any(|_| is_shared()), "{engine:?}: less or unevenly in each trial");
     }
 }
 
