@@ -1,5 +1,6 @@
 //! Workloads and runs for the tests of this crate.
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::io::{ErrorKind, Read};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -81,6 +82,15 @@ pub fn loopback(family: Family) -> IpAddr {
 pub fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether the peer has closed or reset a connection without a byte. One that does neither is waited for until [`LIMIT`].
+pub fn is_closed(mut connection: &TcpStream) -> bool {
+    connection.set_read_timeout(Some(LIMIT)).unwrap();
+    match connection.read(&mut [0; 64]) {
+        Ok(count) => count == 0,
+        Err(error) => error.kind() != ErrorKind::WouldBlock,
+    }
 }
 
 /// A notification that a test can wait for.
