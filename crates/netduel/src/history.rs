@@ -85,7 +85,9 @@ fn read(store: &Store, args: &HistoryArgs) -> Result<Vec<PastRun>, Failure> {
             .filter_map(|name| store.read(name).ok())
             .try_for_each(|run| redaction::learn_run(&run))?;
     }
-    unreadable.iter().for_each(|warning| tell(&redaction::text(warning)));
+    for warning in &unreadable {
+        tell(&redaction::text(warning));
+    }
     let mut runs = Vec::new();
     for name in &earlier {
         match store.read(name) {

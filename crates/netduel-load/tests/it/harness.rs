@@ -1,6 +1,6 @@
 //! Workloads and runs for the tests of this crate.
 use std::io::{ErrorKind, Read};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpStream as Connection};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -85,7 +85,7 @@ pub fn turn() -> MutexGuard<'static, ()> {
 }
 
 /// Whether the peer has closed or reset a connection without a byte. One that does neither is waited for until [`LIMIT`].
-pub fn is_closed(mut connection: &TcpStream) -> bool {
+pub fn is_closed(mut connection: &Connection) -> bool {
     connection.set_read_timeout(Some(LIMIT)).unwrap();
     match connection.read(&mut [0; 64]) {
         Ok(count) => count == 0,

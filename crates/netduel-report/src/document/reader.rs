@@ -327,9 +327,8 @@ fn manuals(analysis: &Analysis) -> Vec<Text> {
         ),
     ];
     let used = manuals.into_iter().filter(|(is_used, ..)| *is_used);
-    let item = |subject: &str, address: &str| {
-        Text::from("Manual: ").and(subject, Style::Web(address.to_owned()))
-    };
+    let item =
+        |subject: &str, address: &str| Text::from("Manual: ").and(subject, Style::Web(address.to_owned()));
     used.map(|(_, subject, address)| item(subject, address)).collect()
 }
 

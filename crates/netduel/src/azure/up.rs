@@ -175,8 +175,7 @@ struct Files {
 impl Files {
     fn write(bed: &Bed, prepared: &Prepared, key: &PublicKey, prefixes: &[Prefix]) -> Result<Self, Failure> {
         let folder = program::beds_folder()?.join(&bed.name);
-        let files =
-            Self { template: folder.join("template.json"), parameters: folder.join(PARAMETERS) };
+        let files = Self { template: folder.join("template.json"), parameters: folder.join(PARAMETERS) };
         let parameters = template::deployment_parameters(key, prefixes, &prepared.tags);
         let texts = [
             (&files.template, template::text(&template::template(bed)).kind(Kind::Internal)?),

@@ -146,7 +146,7 @@ mod tests {
         let place = tempfile::tempdir().expect("a folder");
         let at = |name: &str| place.path().join(format!("{PREFIX}{name}"));
         let mode = Mode::from_raw_mode(0o666);
-        mknodat(CWD, &at("1-pipe"), FileType::Fifo, mode, 0).expect("a pipe");
+        mknodat(CWD, at("1-pipe"), FileType::Fifo, mode, 0).expect("a pipe");
         symlink(place.path(), at("1-link")).expect("a link");
         assert!(open_folder(&at("1-link")).is_err());
         let (done, ended) = channel();

@@ -173,7 +173,8 @@ mod tests {
     #[test]
     fn messages_of_a_host_without_end_are_read_and_not_kept() {
         let script = "head -c 1000000 /dev/zero | tr '\\0' x >&2; exit 7";
-        let child = Command::new("sh").args(["-c", script]).stderr(Stdio::piped()).spawn().expect("sh starts");
+        let child =
+            Command::new("sh").args(["-c", script]).stderr(Stdio::piped()).spawn().expect("sh starts");
         let output = output_of(child).expect("it ends");
         assert_eq!((output.status.code(), output.stderr.len() as u64), (Some(7), MESSAGES_MAX));
     }

@@ -77,16 +77,16 @@ fn options_have_to_suit_the_plans_that_fit_the_bed_only() {
         let other = |text: &str| text.replace("name = \"stream\"", "name = \"other\"");
         let first = fs::read_to_string(scene.at("first.toml")).unwrap();
         fs::write(scene.at("first.toml"), other(&first)).unwrap();
-        let third = other(&format!("{PLAN}{PACED}")).replace("\"networks\"", "\"third\"");
+        let third = other(&format!("{PLAN}{VOLUME}")).replace("\"networks\"", "\"third\"");
         fs::write(scene.at("third.toml"), third).unwrap();
         let run =
             |plans: &[&str], option: &[&str]| scene.run(&[&["azure", "run"][..], plans, option].concat());
-        let duration = ["--set", "stream.duration=400 ms"];
+        let duration = ["--set", "stream.duration=9 s"];
         let gate = ["--fail-if", "throughput of stream < -90 %"];
 
         let calls = scene.calls();
         let error = run(&["first.toml", "third.toml"], &duration).expect_code(2).stderr;
-        assert_names(&error, &["--set stream.duration=400 ms: names no workload of the plan"]);
+        assert_names(&error, &["--set stream.duration=9 s: names no workload of the plan"]);
         assert_eq!(scene.calls(), calls, "options that suit no plan need no bed to be wrong");
 
         let refusals = ["names no workload of the plan", "the plan has no verdict on such a metric"];
