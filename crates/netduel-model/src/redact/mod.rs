@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::ids::NAME_LEN_MAX;
 use crate::plan::ResolvedPlan;
-use crate::publication::Publication;
+use crate::publication::{Publication, TEXT_LEN_MAX};
 use crate::run::Run;
 pub use kinds::{Meaning, meaning};
 pub use pseudonyms::is_host_pseudonym;
@@ -116,7 +116,9 @@ impl Redactor {
 
     fn learn_phrase(&mut self, kind: &str, name: Option<&str>) {
         // One with a pseudonym's form is of an output that is redacted again.
-        let is_new = |name: &&str| name.len() >= NAME_LEN_MIN && !name.starts_with(&format!("{kind}-"));
+        let is_new = |name: &&str| {
+            name.len() >= NAME_LEN_MIN && !is_too_long(name) && !name.starts_with(&format!("{kind}-"))
+        };
         let Some(name) = name.filter(is_new) else { return };
         if self.phrases.iter().all(|(known, _)| known != name) {
             let number = self.phrases.iter().filter(|(_, pseudonym)| pseudonym.starts_with(kind)).count() + 1;
@@ -146,6 +148,12 @@ impl Redactor {
         let mut header = self.redact(&run.header)?;
         for author in [&mut header.plan.report, &mut header.annotations.publication] {
             (author.logo, author.image) = (None, None);
+            for name in [&mut author.author, &mut author.organization] {
+                // It has no pseudonym.
+                if name.as_deref().is_some_and(is_too_long) {
+                    *name = None;
+                }
+            }
         }
         if let Some(bed) = &mut header.bed {
             // It is the same in all runs on a bed, and confirms a guess of its file.
@@ -196,6 +204,11 @@ impl Redactor {
             _ => text::host_name(text, &mut self.pseudonyms),
         }
     }
+}
+
+/// Whether a name of an author or organization is longer than any of a plan: to look for it in long texts takes hours.
+fn is_too_long(name: &str) -> bool {
+    name.chars().count() > TEXT_LEN_MAX
 }
 
 #[cfg(test)]

@@ -1,9 +1,12 @@
 //! The pseudonyms of one output: equal names have equal pseudonyms, in the order in which the names were learned.
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::Bound;
 
 /// Shortest name that is replaced in texts: a shorter one is a part of any text.
 pub const NAME_LEN_MIN: usize = 3;
+/// Longest name that is replaced wherever it stands in a text, bytes. A name of a file has 255 at most, one of a user 256, one of a host 253.
+pub const SOUGHT_LEN_MAX: usize = 320;
 /// Names that say nothing of a host, a user or an organization, and that stand in texts of netduel and of the system.
 const COMMON: [&str; 14] = [
     "agent",
@@ -147,10 +150,14 @@ impl Pseudonyms {
         }
     }
 
-    /// Whether a text is a host below a known domain.
-    pub fn is_below_a_domain(&self, name: &str) -> bool {
-        let name = name.to_lowercase();
-        self.domains.iter().any(|domain| name.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.')))
+    /// Length of the shortest known domain that the name of a host, in ASCII, is below.
+    pub fn domain_len(&self, host: &str) -> Option<usize> {
+        let ends = host.bytes().rev().take(DNS_NAME_LEN_MAX + 1).enumerate();
+        let mut lengths = ends.filter(|(_, byte)| *byte == b'.').map(|(length, _)| length);
+        lengths.find(|length| {
+            let domain = host.len().checked_sub(*length).and_then(|start| host.get(start..));
+            domain.is_some_and(|domain| self.domains.contains(&domain.to_ascii_lowercase()))
+        })
     }
 
     fn next(&mut self, kind: Kind) -> String {
@@ -228,10 +235,30 @@ impl Pseudonyms {
         format!("{ID_START}{number:012x}")
     }
 
-    /// Names that are replaced in texts.
-    pub fn secrets(&self) -> impl Iterator<Item = &str> {
-        self.names.keys().filter(|name| self.is_secret(name)).map(String::as_str)
+    /// Length of the longest name at the start of a text that is replaced in texts and may end where it does.
+    pub fn longest_secret(&self, text: &str, is_end: impl Fn(usize) -> bool) -> Option<usize> {
+        let text = start_of(text, SOUGHT_LEN_MAX).to_ascii_lowercase();
+        let mut sought = text.as_str();
+        while sought.len() >= NAME_LEN_MIN {
+            // Each name that the text begins with comes before the text in the order of the names, and is the start of all names between.
+            let before = (Bound::Unbounded, Bound::Included(sought));
+            let (name, _) = self.names.range::<str, _>(before).next_back()?;
+            let common = name.bytes().zip(sought.bytes()).take_while(|(left, right)| left == right).count();
+            let is_whole = common == name.len();
+            if is_whole && is_end(common) && self.is_secret(name) {
+                return Some(common);
+            }
+            sought = start_of(sought, common.saturating_sub(usize::from(is_whole)));
+        }
+        None
     }
+}
+
+/// The start of a text, of so many bytes at most.
+fn start_of(text: &str, len_max: usize) -> &str {
+    let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
+    let end = ends.take_while(|end| *end <= len_max).last().unwrap_or(0);
+    text.get(..end).unwrap_or_default()
 }
 
 /// The form of a random UUID (RFC 9562), but not one that a generator makes.

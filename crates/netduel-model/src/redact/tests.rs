@@ -63,6 +63,8 @@ fn texts_have_the_pseudonyms_of_the_fields() {
         ("10.1.2.0/24 and ::1 and 127.0.0.1", "192.0.2.2/24 and ::1 and 127.0.0.1"),
         ("mac 00-15-5d-3A-1B-2C", "mac 02-00-00-00-00-01"),
         ("mac 0015.5d3A.1b2c, not 10.11.2.3.4", "mac 0200.0000.0001, not 10.11.2.3.4"),
+        ("0015.5d3A.1b2c.. not 0015.5d3A.1b2c..a", "0200.0000.0001.. not 0015.5d3A.1b2c..a"),
+        ("new.corp.example.net..., x.new.corp.example.net", "host-2..., host-3"),
         ("backup_10.1.2.3_4 of 10.1.2.3_old", "backup_192.0.2.1_4 of 192.0.2.1_old"),
         ("DB-PROD7: mallory@db-prod7, new.corp.example.net", "host-1: user-1@host-1, host-2"),
         ("/Users/mallory/x and --out=/Users/eve/y", "/Users/user-1/x and --out=/Users/user-2/y"),
@@ -111,6 +113,53 @@ fn host_names_of_nothing_but_separators_are_redacted() {
         assert!(!redactor.host(&text).is_empty(), "{part}");
         assert!(!redactor.text(&format!("{text}corp.example.net")).is_empty(), "{part}");
     }
+}
+
+/// A search of the rest of the word from each of its parts would take the square of its length.
+#[test]
+fn word_of_very_many_parts_is_redacted() {
+    for (part, rest) in [("a.", "@pci"), ("a-", "a"), ("aa-", "a"), ("0015.5d3a.1b2c.", "a")] {
+        let text = format!("{}{rest}{}", part.repeat(50_000), ".".repeat(50_000));
+        let mut redactor = knowing(&host(), &ssh());
+        text::learn(&text, &mut redactor.pseudonyms);
+        assert_eq!(redactor.text(&text), text, "{part}");
+    }
+}
+
+/// Each part of a user's name may be a name of a user elsewhere. To keep all parts of a very long one takes the square of its length.
+#[test]
+fn parts_of_a_very_long_login_are_not_learned() {
+    let mut redactor = Redactor::default();
+    let text = format!("{}c@db-prod7", "b.".repeat(1000));
+    text::learn(&text, &mut redactor.pseudonyms);
+    // `c` and the parts of 3, 5 and up to 319 bytes.
+    assert_eq!(redactor.text("~eve/x"), "~user-161/x");
+    assert_eq!(redactor.text("db-prod7"), "host-1");
+    assert_eq!(redactor.text(&text), "user-162@host-1", "its form still shows it");
+}
+
+#[test]
+fn longest_of_the_names_that_begin_alike_is_replaced() {
+    let mut redactor = Redactor::default();
+    for user in ["anna", "anna-maria", "anna-marie", "annabel"] {
+        redactor.named(Meaning::User, user);
+    }
+    for (text, expected) in [
+        ("anna, anna-maria, Anna-Marie: annabel", "user-1, user-2, user-3: user-4"),
+        ("annabella, anna-mari and anna-maria-x", "annabella, user-1-mari and user-2-x"),
+        ("ann and an", "ann and an"),
+    ] {
+        assert_eq!(redactor.text(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn author_that_no_plan_can_have_is_left_out() {
+    let long = "a".repeat(TEXT_LEN_MAX + 1);
+    let mut redactor = Redactor::default();
+    redactor.learn_phrase("author", Some(&long));
+    assert_eq!(redactor.text(&long), long);
+    assert!(is_too_long(&long) && !is_too_long(&long[1..]));
 }
 
 #[test]

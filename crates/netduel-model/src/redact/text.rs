@@ -1,7 +1,10 @@
 //! Finds names in texts: what looks like an address, an identifier or a home folder, and every name that is known.
+//!
+//! A text may be as long as a run file allows. What ends a word is looked for once per word, not once per place in it ([`Words`]), and what
+//! has a longest form is looked for no farther than that.
 use std::net::IpAddr;
 
-use super::pseudonyms::{Kind, Pseudonyms};
+use super::pseudonyms::{Kind, Pseudonyms, SOUGHT_LEN_MAX};
 use crate::pairing::without_strings;
 
 /// Folders whose entries have names of users.
@@ -16,6 +19,13 @@ const ADDRESS_LEN_MAX: usize = 45;
 const HOST_LEN_MAX: usize = 320;
 /// Groups of the digits of a UUID (RFC 9562).
 const UUID_GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
+/// Length of a UUID with its hyphens.
+const UUID_LEN: usize = 36;
+/// Longest part of a text that decides about an Ethernet or InfiniBand address: the 20 octets of the longest, each with a separator, and the
+/// two digits of one more.
+const MAC_LEN_MAX: usize = 62;
+/// Length of an Ethernet address as switches write it.
+const DOTTED_MAC_LEN: usize = 14;
 
 /// A part of a text that names something.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,9 +48,10 @@ enum Found<'t> {
 pub fn replaced(text: &str, pseudonyms: &mut Pseudonyms, is_version: bool) -> String {
     let text = without_strings(text);
     let mut result = String::with_capacity(text.len());
+    let mut words = Words::new(&text);
     let mut at = 0;
     while let Some(next) = text[at..].chars().next() {
-        let Some(found) = find(&text, at, pseudonyms, is_version) else {
+        let Some(found) = find(&mut words, at, pseudonyms, is_version) else {
             result.push(next);
             at += next.len_utf8();
             continue;
@@ -160,14 +171,22 @@ pub fn host_name(text: &str, pseudonyms: &mut Pseudonyms) -> String {
 
 /// Learns the names in a text that its form shows: home folders and USER@HOST.
 pub fn learn(text: &str, pseudonyms: &mut Pseudonyms) {
+    let mut words = Words::new(text);
+    let mut host_at = None;
     for at in text.char_indices().map(|(at, _)| at) {
-        match below(text, at).or_else(|| is_start(text, at).then(|| login(text, at)).flatten()) {
+        match below(text, at).or_else(|| is_start(text, at).then(|| words.login(at)).flatten()) {
             Some(Found::Below(_, kind, name)) => {
                 pseudonyms.name(kind, name);
             }
             Some(Found::Login(user, host)) => {
-                pseudonyms.name(Kind::User, user);
-                host_name(host, pseudonyms);
+                // A longer one is not sought elsewhere, and its parts take the square of its length to keep.
+                if user.len() <= SOUGHT_LEN_MAX {
+                    pseudonyms.name(Kind::User, user);
+                }
+                // Each part of the user comes with the same host.
+                if host_at.replace(at + user.len()) != Some(at + user.len()) {
+                    host_name(host, pseudonyms);
+                }
             }
             _ => {}
         }
@@ -183,7 +202,13 @@ fn digits_of(mac: &str) -> String {
     mac.chars().filter(char::is_ascii_hexdigit).collect()
 }
 
-fn find<'t>(text: &'t str, at: usize, pseudonyms: &Pseudonyms, is_version: bool) -> Option<Found<'t>> {
+fn find<'t>(
+    words: &mut Words<'t>,
+    at: usize,
+    pseudonyms: &Pseudonyms,
+    is_version: bool,
+) -> Option<Found<'t>> {
+    let text = words.text;
     if let Some(found) = digits(text, at, pseudonyms).or_else(|| below(text, at)) {
         return Some(found);
     }
@@ -199,8 +224,8 @@ fn find<'t>(text: &'t str, at: usize, pseudonyms: &Pseudonyms, is_version: bool)
         return pattern;
     }
     pattern
-        .or_else(|| login(text, at))
-        .or_else(|| host_below(text, at, pseudonyms))
+        .or_else(|| words.login(at))
+        .or_else(|| words.host_below(at, pseudonyms))
         .or_else(|| known(text, at, pseudonyms))
 }
 
@@ -223,6 +248,11 @@ fn run(text: &str, is_of: impl Fn(char) -> bool) -> usize {
     text.find(|c| !is_of(c)).unwrap_or(text.len())
 }
 
+/// The ASCII characters from here that are of a kind, so many at most.
+fn run_within(text: &str, len_max: usize, is_of: impl Fn(u8) -> bool) -> &str {
+    &text[..text.bytes().take(len_max).take_while(|byte| byte.is_ascii() && is_of(*byte)).count()]
+}
+
 fn uuid(text: &str, at: usize) -> Option<Found<'_>> {
     let rest = &text[at..];
     let digits = &rest[..run(rest, |c| c.is_ascii_hexdigit())];
@@ -230,8 +260,7 @@ fn uuid(text: &str, at: usize) -> Option<Found<'_>> {
     if digits.len() == UUID_GROUPS.iter().sum::<usize>() && is_end(text, at + digits.len()) {
         return Some(Found::Id(digits));
     }
-    let candidate = &rest[..run(rest, |c| c.is_ascii_hexdigit() || c == '-')];
-    let candidate = candidate.get(..36)?;
+    let candidate = run_within(rest, UUID_LEN, |byte| byte.is_ascii_hexdigit() || byte == b'-');
     let lengths: Vec<usize> = candidate.split('-').map(str::len).collect();
     (lengths == UUID_GROUPS && is_end(text, at + candidate.len())).then_some(Found::Id(candidate))
 }
@@ -241,21 +270,24 @@ fn mac_at(text: &str, at: usize) -> Option<Found<'_>> {
     if let Some(mac) = dotted_mac(rest) {
         return is_end(text, at + mac.len()).then_some(Found::Mac(mac));
     }
-    let separator = rest.chars().nth(2).filter(|c| matches!(c, ':' | '-'))?;
-    let candidate = &rest[..run(rest, |c| c.is_ascii_hexdigit() || c == separator)];
-    let octets: Vec<&str> = candidate.split(separator).collect();
+    let separator = rest.as_bytes().get(2).copied().filter(|byte| matches!(byte, b':' | b'-'))?;
+    let candidate = run_within(rest, MAC_LEN_MAX, |byte| byte.is_ascii_hexdigit() || byte == separator);
+    let octets: Vec<&str> = candidate.split(char::from(separator)).collect();
     let count = octets.iter().take_while(|octet| octet.len() == 2).count();
     let is_whole = count == octets.len() || octets.get(count).is_some_and(|rest| rest.is_empty());
     (is_whole && MAC_DIGITS.contains(&(count * 2)) && is_end(text, at + count * 3 - 1))
         .then(|| Found::Mac(&candidate[..count * 3 - 1]))
 }
 
-/// An Ethernet address as switches write it: `0015.5d3a.1b2c`.
+/// An Ethernet address as switches write it: `0015.5d3a.1b2c`. Dots may follow.
 fn dotted_mac(text: &str) -> Option<&str> {
-    let candidate = &text[..run(text, |c| c.is_ascii_hexdigit() || c == '.')];
-    let candidate = candidate.trim_end_matches('.');
+    let candidate = run_within(text, DOTTED_MAC_LEN, |byte| byte.is_ascii_hexdigit() || byte == b'.');
     let lengths: Vec<usize> = candidate.split('.').map(str::len).collect();
-    (lengths == [4, 4, 4]).then_some(candidate)
+    if lengths != [4, 4, 4] {
+        return None;
+    }
+    let behind = text[candidate.len()..].trim_start_matches('.');
+    (!behind.starts_with(|c: char| c.is_ascii_hexdigit())).then_some(candidate)
 }
 
 fn address(text: &str, at: usize) -> Option<Found<'_>> {
@@ -302,35 +334,67 @@ fn below(text: &str, at: usize) -> Option<Found<'_>> {
     None
 }
 
-/// USER@HOST. Other things have an `@` as well: `mlx5_comp3@pci:0000:03:00.0`, `veth0@if7`.
-fn login(text: &str, at: usize) -> Option<Found<'_>> {
-    let rest = &text[at..];
-    let is_name = |c: char| is_word(c) || matches!(c, '.' | '-');
-    let user = &rest[..run(rest, is_name)];
-    let host = rest[user.len()..].strip_prefix('@')?;
-    let host = host[..run(host, is_name)].trim_end_matches('.');
-    let is_interface = host.strip_prefix("if").is_some_and(|index| index.bytes().all(|b| b.is_ascii_digit()));
-    let is_login =
-        !user.is_empty() && host.starts_with(char::is_alphanumeric) && host != "pci" && !is_interface;
-    is_login.then_some(Found::Login(user, host))
+/// A text that is searched from its start to its end. What was found about the end of a word holds for every later place in this word: a
+/// text of megabytes may be one word of many parts (`a.a.a`), each of which is a place where a name may begin.
+struct Words<'t> {
+    text: &'t str,
+    /// The end of the characters of a user's name.
+    user_end: usize,
+    /// The host behind an `@` that stands there.
+    login_host: Option<&'t str>,
+    /// The end of the characters of a DNS name, and that without the dots at its end.
+    host_ends: (usize, usize),
+    /// Length of the known domain that it ends with.
+    domain_len: Option<usize>,
 }
 
-fn host_below<'t>(text: &'t str, at: usize, pseudonyms: &Pseudonyms) -> Option<Found<'t>> {
-    let rest = &text[at..];
-    let host =
-        rest[..run(rest, |c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-'))].trim_end_matches('.');
-    pseudonyms.is_below_a_domain(host).then_some(Found::Host(host))
+impl<'t> Words<'t> {
+    fn new(text: &'t str) -> Self {
+        Self { text, user_end: 0, login_host: None, host_ends: (0, 0), domain_len: None }
+    }
+
+    /// USER@HOST.
+    fn login(&mut self, at: usize) -> Option<Found<'t>> {
+        if at >= self.user_end {
+            self.user_end = at + run(&self.text[at..], is_of_login);
+            self.login_host = host_of_login(&self.text[self.user_end..]);
+        }
+        let user = &self.text[at..self.user_end];
+        self.login_host.filter(|_| !user.is_empty()).map(|host| Found::Login(user, host))
+    }
+
+    /// A host below a known domain.
+    fn host_below(&mut self, at: usize, pseudonyms: &Pseudonyms) -> Option<Found<'t>> {
+        if at >= self.host_ends.0 {
+            let rest = &self.text[at..];
+            let name = &rest[..run(rest, |c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-'))];
+            let host = name.trim_end_matches('.');
+            self.host_ends = (at + name.len(), at + host.len());
+            self.domain_len = pseudonyms.domain_len(host);
+        }
+        // A place may be among the dots at the end.
+        let host = self.text.get(at..self.host_ends.1)?;
+        self.domain_len.is_some_and(|domain| host.len() > domain).then_some(Found::Host(host))
+    }
+}
+
+fn is_of_login(c: char) -> bool {
+    is_word(c) || matches!(c, '.' | '-')
+}
+
+/// The host of a text that begins with `@HOST`. Other things have an `@` as well: `mlx5_comp3@pci:0000:03:00.0`, `veth0@if7`.
+fn host_of_login(text: &str) -> Option<&str> {
+    let host = text.strip_prefix('@')?;
+    let host = host[..run(host, is_of_login)].trim_end_matches('.');
+    let is_interface = host.strip_prefix("if").is_some_and(|index| index.bytes().all(|b| b.is_ascii_digit()));
+    (host.starts_with(char::is_alphanumeric) && host != "pci" && !is_interface).then_some(host)
 }
 
 /// The longest known name that is a word, or words, from here on.
 fn known<'t>(text: &'t str, at: usize, pseudonyms: &Pseudonyms) -> Option<Found<'t>> {
     let rest = &text[at..];
-    let is_here = |name: &&str| {
-        rest.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
-            && is_end(rest, name.len())
-    };
-    let longest = pseudonyms.secrets().filter(is_here).max_by_key(|name| name.len())?;
-    Some(Found::Known(&rest[..longest.len()]))
+    let length = pseudonyms.longest_secret(rest, |length| is_end(rest, length))?;
+    Some(Found::Known(&rest[..length]))
 }
 
 /// A known Ethernet address without separators, as in the interface name `enx020000000001`.
