@@ -5,7 +5,7 @@ mod session;
 mod work;
 
 use std::io::{Read, Write};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
 pub use crate::protocol::{Bounds, FailureKind};
@@ -33,7 +33,7 @@ pub fn serve_within(
     program: &str,
     clock: &dyn Clock,
 ) -> Result<(), AgentError> {
-    let (sender, receiver) = channel();
+    let (sender, receiver) = work::inputs();
     let waker = Waker::new(sender.clone());
     std::thread::Builder::new()
         .name("control-in".to_owned())
@@ -53,7 +53,8 @@ pub fn serve_within(
     }
 }
 
-fn read_all(mut input: impl Read, sender: &Sender<Input>) {
+/// Reads until the end. A coordinator that sends more than the agent takes is not read meanwhile.
+fn read_all(mut input: impl Read, sender: &SyncSender<Input>) {
     let mut buffer = [0; 16 << 10];
     loop {
         match input.read(&mut buffer) {

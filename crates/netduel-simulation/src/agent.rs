@@ -2,7 +2,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::sync_channel;
 
 use netduel_control::agent::{Bounds, Input, Session, Waker};
 use netduel_control::launcher::AgentId;
@@ -87,7 +87,7 @@ impl Agent {
             let (truth, plan) = (truth.clone(), plan.clone());
             let work = SimulatedWork { process: process.clone(), truth, plan, job: None };
             // Nothing wakes the session from a thread here: its end of traffic is an event of the world.
-            let waker = Waker::new(channel().0);
+            let waker = Waker::new(sync_channel(1).0);
             let program = ("simulated agent", Bounds::default());
             Session::new(process.clone(), Box::new(work), waker, Box::new(process), program)
         });

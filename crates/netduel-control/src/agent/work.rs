@@ -1,6 +1,6 @@
 //! The traits that the agent's loop calls: the work on its host, and the clock.
 use std::net::IpAddr;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use netduel_model::data_ports::{ListenAt, PortNeeds, ProbeSource, ProbedPort};
@@ -91,19 +91,28 @@ pub struct WorkError {
     pub message: String,
 }
 
+/// Maximum number of inputs that wait, each of at most 16 KiB: a client of a standing server that sends without end while its answers
+/// wait for it must not fill the memory.
+const INPUTS_MAX: usize = 64;
+
+/// The queue of an agent's inputs.
+pub(super) fn inputs() -> (SyncSender<Input>, Receiver<Input>) {
+    sync_channel(INPUTS_MAX)
+}
+
 /// Wakes the agent's loop.
 #[derive(Debug, Clone)]
-pub struct Waker(Sender<Input>);
+pub struct Waker(SyncSender<Input>);
 
 impl Waker {
     /// A waker of the loop that receives these inputs.
-    pub fn new(inputs: Sender<Input>) -> Self {
+    pub fn new(inputs: SyncSender<Input>) -> Self {
         Self(inputs)
     }
 
-    /// Wakes the loop; does nothing after the loop has ended.
+    /// Wakes the loop, and returns at once. A loop with a full queue is awake; does nothing after the loop has ended.
     pub fn wake(&self) {
-        drop(self.0.send(Input::Wake));
+        drop(self.0.try_send(Input::Wake));
     }
 }
 
@@ -116,4 +125,19 @@ pub enum Input {
     End,
     /// Its work has ended.
     Wake,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_that_nobody_takes_are_bounded_and_block_no_worker() {
+        let (sender, receiver) = inputs();
+        let room = (0..10 * INPUTS_MAX).take_while(|_| sender.try_send(Input::Bytes(Vec::new())).is_ok());
+        assert_eq!(room.count(), INPUTS_MAX);
+        // With a call that waits for room this test does not end.
+        Waker::new(sender).wake();
+        assert_eq!(receiver.iter().count(), INPUTS_MAX);
+    }
 }
