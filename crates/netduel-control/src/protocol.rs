@@ -334,9 +334,10 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    /// Parses a first line of any version.
+    /// Parses a first line of any version. An error shows the program, so its name is made short and safe to print.
     pub(crate) fn of(line: &[u8]) -> Option<Self> {
-        serde_json::from_slice::<Self>(line).ok().filter(|opening| opening.kind == "hello")
+        let opening = serde_json::from_slice::<Self>(line).ok().filter(|opening| opening.kind == "hello")?;
+        Some(Self { program: printable(&opening.program, QUOTE_LEN), ..opening })
     }
 }
 
@@ -518,6 +519,10 @@ mod tests {
         let opening = Opening::of(line).unwrap();
         assert_eq!((opening.protocol, opening.program.as_str()), (99, "netduel 9.9.9"));
         assert!(Opening::of(br#"{"type":"bye","protocol":99,"program":"x"}"#).is_none());
+        let program = format!("\\u001b[2J{}", "x".repeat(1 << 20));
+        let long = format!(r#"{{"type":"hello","protocol":99,"program":"{program}"}}"#);
+        let opening = Opening::of(long.as_bytes()).unwrap();
+        assert_eq!(opening.program, format!(".[2J{}", "x".repeat(QUOTE_LEN - 4)));
     }
     #[test]
     fn error_of_an_unknown_message_lists_the_known_ones() {
