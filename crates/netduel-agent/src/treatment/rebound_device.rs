@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::device::RETURN_DEADLINE;
+use super::device_settings::DeviceSettings;
 use super::error::TreatmentError;
 
 /// How often a device is checked: files of `/sys` do not report changes.
@@ -35,6 +36,9 @@ pub(super) struct ReboundDevice {
     mtu: u32,
     /// Routes through it that a user or a program added, each with the family's word and as `ip` takes it, of every table.
     routes: Vec<(String, String)>,
+    /// Its driver starts it anew with its defaults.
+    #[serde(default)]
+    settings: DeviceSettings,
 }
 
 impl ReboundDevice {
@@ -61,6 +65,7 @@ impl ReboundDevice {
             addresses,
             mtu,
             routes,
+            settings: DeviceSettings::read(interface)?,
         })
     }
 
@@ -110,6 +115,8 @@ impl ReboundDevice {
         if self.up {
             link::set_up(&name, true).map_err(refused)?;
         }
+        // Before the addresses, because drivers restart a device for some of them. One that it refuses keeps no address from it.
+        let restored = self.settings.restore(&name);
         for address in &self.addresses {
             ip(&["address", "replace", address, "dev", &name]).map_err(refused)?;
         }
@@ -117,7 +124,7 @@ impl ReboundDevice {
             let words = [family.as_str(), "route", "replace"].into_iter().chain(route.split(' '));
             ip(&words.chain(["dev", name.as_str()]).collect::<Vec<_>>()).map_err(refused)?;
         }
-        Ok(())
+        restored
     }
 
     fn change_driver(&self, wish: &str, driver: &str) -> io::Result<()> {
@@ -153,6 +160,8 @@ impl ReboundDevice {
                 .iter()
                 .map(|(family, route)| format!("`ip {family} route replace {route} dev {interface}`")),
         );
+        // A reason that is about one of them names it with its value.
+        steps.push("then the setting that the reason names".to_owned());
         steps.join(", ")
     }
 }

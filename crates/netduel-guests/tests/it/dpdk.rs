@@ -11,6 +11,22 @@ use super::{end, prepared, run, run_in_both};
 /// Other packets of a port in a trial, which testpmd counts as well: neighbor discovery of both ends.
 const FOREIGN: u64 = 32;
 
+/// The NICs with their addresses in the second guest, and settings that their drivers do not make by themselves.
+const NICS: [(&str, &str, &str); 2] = [
+    (
+        "virt0",
+        "10.1.0.2",
+        "ethtool -G virt0 rx 128; ethtool -K virt0 tso off; \
+         echo 1 > /sys/class/net/virt0/queues/rx-0/rps_cpus",
+    ),
+    (
+        "pf0",
+        "10.2.0.2",
+        "ethtool -L pf0 combined 1; ethtool -G pf0 rx 512; ethtool -C pf0 rx-usecs 100; \
+         ethtool -K pf0 tso off",
+    ),
+];
+
 /// testpmd drives the NICs of the scene `dpdk`, and the kernel gets them back.
 pub fn check_testpmd() {
     let scene = Scene::named("dpdk").unwrap();
@@ -24,10 +40,8 @@ pub fn check_testpmd() {
     with_scene("dpdk", &[1, 2], |mut bed, timed| {
         timed.check("IOMMU", || nics_are_behind_an_iommu(&mut bed));
         let coordinator = Coordinator::new(&mut bed);
-        for (interface, address) in [("virt0", "10.1.0.2"), ("pf0", "10.2.0.2")] {
-            timed.check(interface, || {
-                testpmd_drives_a_nic_that_returns(&mut bed, &coordinator, interface, address);
-            });
+        for nic in NICS {
+            timed.check(nic.0, || testpmd_drives_a_nic_that_returns(&mut bed, &coordinator, nic));
         }
         end(bed);
     });
@@ -56,14 +70,16 @@ fn slot(bed: &mut Bed, interface: &str) -> String {
     slots[0].trim().to_owned()
 }
 
-/// Driver, MTU, flags and addresses of the interface of a function, whatever its name, and the guest's huge pages.
+/// Driver, MTU, flags, addresses and settings of the interface of a function, whatever its name, and the guest's huge pages.
 fn state(bed: &mut Bed, slot: &str) -> Vec<String> {
     let script = format!(
         "device=/sys/bus/pci/devices/{slot}; basename $(readlink $device/driver); \
          cat $device/driver_override; \
          for entry in $device/net/* $device/virtio*/net/*; do [ ! -e $entry ] || name=${{entry##*/}}; done; \
          cat /sys/class/net/$name/mtu /sys/class/net/$name/flags /sys/class/net/$name/address; \
-         ip -o -4 address show dev $name scope global | awk '{{ print $4 }}'; cat /proc/sys/vm/nr_hugepages"
+         ip -o -4 address show dev $name scope global | awk '{{ print $4 }}'; cat /proc/sys/vm/nr_hugepages; \
+         for option in -k -g -l -c; do ethtool $option $name 2>&1 | tail -n +2; done; \
+         cat /sys/class/net/$name/queues/rx-0/rps_cpus"
     );
     run_in_both(bed.guests(), |_| script.clone())
 }
@@ -71,11 +87,13 @@ fn state(bed: &mut Bed, slot: &str) -> Vec<String> {
 fn testpmd_drives_a_nic_that_returns(
     bed: &mut Bed,
     coordinator: &Coordinator,
-    interface: &str,
-    address: &str,
+    (interface, address, settings): (&str, &str, &str),
 ) {
     let slot = slot(bed, interface);
+    let defaults = state(bed, &slot);
+    run_in_both(bed.guests(), |_| settings.to_owned());
     let before = state(bed, &slot);
+    assert_ne!(before, defaults);
     let workload = format!(
         "[[workloads]]\nname = \"frames\"\ntype = \"pps\"\ngenerator = \"dpdk\"\nreceiver = \"dpdk\"\n\
          duration = \"1 s\"\n[workloads.dpdk]\ndevice = \"{slot}\"\n"

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use netduel_agent::treatment::{HostResource, Treatments};
 use netduel_interop::testpmd::{self, Cores, Device, Memory, Mode, Testpmd};
+use netduel_sys::ethtool::Ethtool;
 use netduel_sys::link;
 use netduel_sys::xdp::attachment;
 use netduel_test_support::skip;
@@ -149,14 +150,24 @@ fn add_nic() {
     must("ip", &["link", "add", "eth9", "address", MAC, "type", "veth", "peer", "name", "eth9-peer"]);
 }
 
+/// An offload that a new veth has on.
+const OFFLOAD: &str = "tx-tcp-segmentation";
+
+fn has_offload(interface: &str) -> bool {
+    let features = Ethtool::open().unwrap().features(interface).unwrap();
+    features.iter().find(|feature| feature.name == OFFLOAD).unwrap().active
+}
+
 #[test]
-fn device_is_rebound_with_its_interface_and_addresses() {
-    in_namespace("resources::device_is_rebound_with_its_interface_and_addresses", || {
+fn device_is_rebound_with_its_interface_addresses_and_settings() {
+    in_namespace("resources::device_is_rebound_with_its_interface_addresses_and_settings", || {
         let bus = Bus::new();
         add_nic();
         must("ip", &["link", "set", "eth9", "up"]);
         must("ip", &["address", "add", "10.9.1.5/24", "dev", "eth9"]);
         must("ip", &["link", "set", "eth9", "mtu", "1400"]);
+        assert!(has_offload("eth9"));
+        Ethtool::open().unwrap().request_features("eth9", &[(OFFLOAD.to_owned(), false)]).unwrap();
         must("ip", &["route", "add", "10.9.2.0/24", "via", "10.9.1.1", "dev", "eth9", "metric", "7"]);
         let mut treatments = Treatments::new(guard());
         let resource = HostResource::Device {
@@ -193,6 +204,7 @@ fn device_is_rebound_with_its_interface_and_addresses() {
         assert!(link::is_up("eth9").unwrap());
         assert_eq!(netduel_host::addresses_of("eth9").unwrap()[0].to_string(), "10.9.1.5");
         assert_eq!(link::mtu("eth9").unwrap(), 1400);
+        assert!(!has_offload("eth9"));
         let routes = Command::new("ip").args(["route", "show", "dev", "eth9"]).output().unwrap().stdout;
         let routes = String::from_utf8(routes).unwrap();
         assert!(routes.contains("10.9.2.0/24 via 10.9.1.1 metric 7"), "{routes}");
