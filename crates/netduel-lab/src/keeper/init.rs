@@ -130,7 +130,6 @@ impl Init<'_> {
         let Ok(client) = rustix::net::accept_with(&self.inheritance.listener, flags) else { return };
         // In a user namespace only the lab's owner is mapped to a user id, which is ours. Root outside is not mapped; it can
         // become the owner or send a signal.
-        // become the owner or send a signal.
         let same_user = descriptor_pass::peer(client.as_fd())
             .is_ok_and(|peer| peer.uid == rustix::process::geteuid().as_raw());
         if same_user && self.clients.len() < CLIENTS_MAX {

@@ -1,5 +1,6 @@
 //! Checks the files that were written: each is read again, installed by the system's own tools into an empty folder, and started there.
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -152,11 +153,14 @@ fn extract(archive: &Path, folder: &Path) -> Result<()> {
         .map(|_| ())
 }
 
-/// Every file is where it belongs, with its content.
+/// Every file is where it belongs, with its content and its permissions.
 fn same_files(root: &Path, files: &[File]) -> Result<()> {
     for file in files {
         let path = root.join(&file.path);
         ensure!(read(&path)? == file.bytes, "{} has another content", path.display());
+        let found = path.metadata().with_context(|| format!("failed to look at {}", path.display()))?;
+        let (found, expected) = (found.permissions().mode() & 0o7777, file.permissions);
+        ensure!(found == expected, "{} has the permissions {found:o} and not {expected:o}", path.display());
     }
     Ok(())
 }
@@ -185,7 +189,18 @@ fn described(layout: &Path, descriptor: &Value) -> Result<Vec<u8>> {
 mod tests {
     use serde_json::json;
 
+    use super::super::contents::write_below;
     use super::*;
+
+    #[test]
+    fn installed_file_with_other_permissions_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let file = |permissions| File { path: "usr/bin/p".to_owned(), permissions, bytes: b"p".to_vec() };
+        for (written, is_same) in [(0o755, true), (0o4755, false), (0o775, false)] {
+            write_below(root.path(), &[file(written)]).unwrap();
+            assert_eq!(same_files(root.path(), &[file(0o755)]).is_ok(), is_same, "{written:o}");
+        }
+    }
 
     #[test]
     fn changed_blob_is_refused() {
