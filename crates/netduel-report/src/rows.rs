@@ -9,6 +9,7 @@ use crate::analysis::{
     Bound, DatagramDirection, Machines, RequestCount, bound_of, contention_of, datagrams_of,
     in_schedule_order, requests_of, value_of,
 };
+use crate::total::total_of_known;
 use crate::words::percent;
 
 /// The counting trials of a run in the order of the schedule, with their figures.
@@ -87,7 +88,7 @@ fn counts(ways: &[DatagramDirection]) -> Vec<Row> {
     if ways.is_empty() {
         return Vec::new();
     }
-    let sum = |of: fn(&DatagramDirection) -> Option<u64>| ways.iter().map(of).sum::<Option<u64>>();
+    let sum = |of: fn(&DatagramDirection) -> Option<u64>| total_of_known(ways.iter().map(of));
     let received = sum(|way| Some(way.packets_received.as_ref()?.packets));
     let bytes = sum(|way| Some(way.packets_received.as_ref()?.bytes));
     let rows = [

@@ -9,6 +9,7 @@ use netduel_stats::histogram::Histogram;
 
 use super::counted::{self, Counted, rate_on_its_clock};
 use super::{machine, requests, responsiveness, search};
+use crate::total::total_of_known;
 
 const BYTES_PER_GIGABYTE: f64 = 1e9;
 /// Up to this many requests of an open loop are answered outside the window in which they began without being behind the schedule.
@@ -323,5 +324,5 @@ pub(super) fn sum_tcp(
     if connections.is_empty() {
         return None;
     }
-    connections.into_iter().map(field).sum::<Option<u64>>().map(|sum| sum as f64)
+    total_of_known(connections.into_iter().map(field)).map(|sum| sum as f64)
 }

@@ -14,6 +14,8 @@ use crate::total::{self, Total};
 /// A queue or core with at least this multiple of its even share makes a distribution uneven. Hashing of few flows on hardware
 /// stays below it: receive queues of a 200 Gbit/s NIC differ by 4 %.
 const UNEVEN: f64 = 1.25;
+/// Most queues of an interface that count for the even share without a packet. A run file may say any number.
+const IDLE_QUEUES_MAX: u32 = 4096;
 
 /// Packets of one end by queue and core, over all valid trials.
 #[derive(Debug, Clone, PartialEq)]
@@ -117,7 +119,8 @@ pub(super) fn at_end(
         // Drivers omit counters that are zero; idle queues count for the even share.
         let count = device.and_then(|device| if is_sender { device.tx_queues } else { device.rx_queues });
         if !queues.is_empty() {
-            (0..count.unwrap_or(0)).for_each(|queue| _ = queues.entry(queue).or_default());
+            let count = count.unwrap_or(0).min(IDLE_QUEUES_MAX);
+            (0..count).for_each(|queue| _ = queues.entry(queue).or_default());
         }
     }
     let mut pinned: Vec<u16> =

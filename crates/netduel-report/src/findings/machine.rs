@@ -168,7 +168,7 @@ fn tracking(host: &HostSnapshot) -> Option<Finding> {
     } else {
         finding
             .remedy("raise the limit, or exclude the traffic of the test from tracking")
-            .command(format!("sysctl -w net.netfilter.nf_conntrack_max={}", most * 2))
+            .command(format!("sysctl -w net.netfilter.nf_conntrack_max={}", most.saturating_mul(2)))
     })
 }
 

@@ -57,7 +57,7 @@ pub(super) fn pci_of<'a>(host: &'a HostSnapshot, interface: &'a Interface) -> Op
 /// kernel allocated (`IFLA_NUM_RX_QUEUES`) is not the number in use.
 pub(crate) fn queue_count(interface: &Interface) -> Option<(u32, Option<u32>)> {
     if let Some(channels) = &interface.device.channels {
-        let now = channels.combined.0 + channels.rx.0;
+        let now = channels.combined.0.saturating_add(channels.rx.0);
         let most = channels.combined.1.max(channels.rx.1);
         return (now > 0).then_some((now, Some(most.max(now))));
     }

@@ -85,7 +85,7 @@ fn number(host: &HostSnapshot, interface: &Interface) -> Option<Finding> {
     }
     (now < wanted).then(|| {
         // Many drivers default to half of the cores: one queue per pair of hardware threads.
-        let severity = if now * 2 < wanted { Severity::Warning } else { Severity::Note };
+        let severity = if now.saturating_mul(2) < wanted { Severity::Warning } else { Severity::Note };
         Finding::new("few-queues", severity, format!("{name} uses {now} of {wanted} possible queues"))
             .on(name)
             .seen(evidence)
@@ -223,7 +223,8 @@ fn scaling(interface: &Interface) -> Option<Finding> {
         return None;
     }
     let share = |queue: u32| entries.get(queue as usize).copied().unwrap_or(0);
-    let idle: Vec<u16> = (0..queues).filter(|queue| share(*queue) == 0).map(|queue| queue as u16).collect();
+    let numbers = (0..=u16::MAX).take(queues as usize);
+    let idle: Vec<u16> = numbers.filter(|queue| share(u32::from(*queue)) == 0).collect();
     let most = u64::from(entries.iter().copied().max().unwrap_or(0));
     // If its size is not a multiple of the number of queues, some queues have one entry more.
     let fair = all.div_ceil(u64::from(queues));

@@ -292,6 +292,27 @@ fn rss_table_at_a_driver_limit_is_a_note() {
     assert_eq!(spread(vec![u32::MAX; 16]), (Severity::Note, true));
 }
 
+/// A run file may be from elsewhere, and agents send what is in it.
+#[test]
+fn numbers_of_a_host_may_be_the_largest() {
+    let with = |combined: u32, rx: u32| {
+        let mut host = azure();
+        host.cores = u32::MAX;
+        host.processor = None;
+        host.firewall = Some(Firewall { conntrack: Some((u64::MAX, u64::MAX)), ..Firewall::default() });
+        let device = &mut host.interfaces[2].device;
+        device.channels =
+            Some(Channels { combined: (combined, u32::MAX), rx: (rx, u32::MAX), ..Channels::default() });
+        device.rss_entries = vec![1, 5];
+        on_host(&host)
+    };
+    let found = with(u32::MAX, u32::MAX);
+    let command = |id: &str| found.iter().find(|finding| finding.id == id).unwrap().command.clone();
+    assert!(command("connection-tracking").unwrap().ends_with(&format!("={}", u64::MAX)), "{found:?}");
+    assert!(command("rss-imbalance").unwrap().ends_with(&format!(" equal {}", u32::MAX)), "{found:?}");
+    assert!(ids(&with(u32::MAX / 2 + 1, 0)).contains(&"few-queues"));
+}
+
 #[test]
 fn missing_driver_is_derived_from_the_pci_id() {
     for (vendor, device, module) in [

@@ -156,3 +156,31 @@ fn times_counts_and_blocks_may_be_the_largest_numbers() {
         }
     }
 }
+
+/// Connections, and directions, of which each has the largest numbers.
+#[test]
+fn sums_of_the_largest_numbers_end_no_output() {
+    let mut bulk = build(&Recipe { blocks: 1, workloads: vec!["bulk"], ..Recipe::default() });
+    for trial in &mut bulk.trials {
+        let streams = &mut trial.client.as_mut().unwrap().report.streams;
+        let tcp = streams[0].tcp.as_mut().unwrap();
+        (tcp.busy_us, tcp.rwnd_limited_us) = (Some(u64::MAX), Some(u64::MAX));
+        let other = streams[0].clone();
+        streams.push(other);
+    }
+    let mut udp = build(&Recipe { blocks: 1, workloads: vec!["udp"], ..Recipe::default() });
+    for trial in &mut udp.trials {
+        let (client, server) = (trial.client.as_mut().unwrap(), trial.server.as_mut().unwrap());
+        client.report.datagrams.clone_from(&server.report.datagrams);
+        server.report.sent.clone_from(&client.report.sent);
+        for end in [client, server] {
+            end.report.sent.as_mut().unwrap().messages = u64::MAX;
+        }
+    }
+    for run in [bulk, udp] {
+        let document = document(&run);
+        assert!(!terminal::report(&document, 100, false).is_empty());
+        assert!(!csv::trials(&run).is_empty());
+        json::report(&run);
+    }
+}
