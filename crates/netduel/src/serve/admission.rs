@@ -13,7 +13,6 @@ use netduel_model::units::Nanos;
 
 use super::ServerEvent;
 use super::pending::{Connection, Pending};
-use super::refusals::Refusals;
 use super::session::{ServerContext, Session, Stop};
 use crate::quick::tls::{self, Paired, ServerIdentity};
 
@@ -41,7 +40,6 @@ pub struct Admission {
     /// A client left.
     freed: Condvar,
     numbers: AtomicUsize,
-    refusals: Mutex<Refusals>,
     is_closed: AtomicBool,
 }
 
@@ -120,7 +118,6 @@ impl Admission {
             clients: Mutex::default(),
             freed: Condvar::new(),
             numbers: AtomicUsize::new(0),
-            refusals: Mutex::default(),
             is_closed: AtomicBool::new(false),
         }
     }
@@ -170,9 +167,7 @@ impl Admission {
     }
 
     fn refused(&self, peer: SocketAddr, why: &str) {
-        for line in lock(&self.refusals).take(why, netduel_sys::clock::monotonic_ns()) {
-            self.context.log.refused(peer, &line);
-        }
+        self.context.log.refused(peer, why);
     }
 
     fn serve(&self, number: usize, paired: Paired, peer: SocketAddr) {

@@ -1,6 +1,7 @@
 //! Output of a standing server: its pairing strings, and a line for each test, as text or as lines of JSON.
 use std::fmt::Write as _;
 use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
 
 use netduel_model::sample::EndReport;
 use netduel_model::units::{human_bit_rate, human_si};
@@ -8,6 +9,7 @@ use netduel_model::workload::Workload;
 use netduel_report::json::serve::{Moved, ServerEvent, ServerEventKind, ServerPairing};
 use netduel_report::words;
 
+use super::refusals::Refusals;
 use crate::console::{print, print_json_line};
 use crate::exit::Failure;
 use crate::program;
@@ -20,12 +22,21 @@ fn now_unix_ms() -> u64 {
 /// The output. A closed reader does not end the server.
 pub struct Log {
     json: bool,
+    refusals: Mutex<Refusals>,
+    failures: Mutex<Refusals>,
+}
+
+/// The lines of a client that is refused, or whose test fails: a client that does so without end does not fill the log.
+fn limited(printed: &Mutex<Refusals>, why: &str) -> Vec<String> {
+    // No code panics while it holds the lock, so a poisoned one still guards a whole value.
+    let mut printed = printed.lock().unwrap_or_else(PoisonError::into_inner);
+    printed.take(why, netduel_sys::clock::monotonic_ns())
 }
 
 impl Log {
     /// As JSON or as text.
     pub fn new(json: bool) -> Self {
-        Self { json }
+        Self { json, refusals: Mutex::default(), failures: Mutex::default() }
     }
 
     /// Prints that the server is ready.
@@ -76,20 +87,24 @@ impl Log {
 
     /// Prints a test that started and has no result.
     pub fn failed(&self, peer: SocketAddr, workload: &Workload, why: &str) {
-        if self.json {
-            event(ServerEventKind::failed(peer, workload, why));
-        } else {
-            let settings = words::workload(workload);
-            line(&format!("{peer}  {settings}; no result: {}\n", words::plain(why)));
+        for why in limited(&self.failures, why) {
+            if self.json {
+                event(ServerEventKind::failed(peer, workload, &why));
+            } else {
+                let settings = words::workload(workload);
+                line(&format!("{peer}  {settings}; no result: {}\n", words::plain(&why)));
+            }
         }
     }
 
     /// Prints a rejected client or a refused request.
     pub fn refused(&self, peer: SocketAddr, why: &str) {
-        if self.json {
-            event(ServerEventKind::refused(peer, why));
-        } else {
-            line(&format!("{peer}  refused: {}\n", words::plain(why)));
+        for why in limited(&self.refusals, why) {
+            if self.json {
+                event(ServerEventKind::refused(peer, &why));
+            } else {
+                line(&format!("{peer}  refused: {}\n", words::plain(&why)));
+            }
         }
     }
 }
@@ -102,4 +117,17 @@ fn line(text: &str) {
 /// Prints a line of JSON. A reader that has gone does not end the server.
 fn event(event: ServerEventKind) {
     drop(print_json_line(&ServerEvent::of(event, &program::origin())));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_and_failures_are_limited_apart() {
+        let log = Log::new(false);
+        for kind in [&log.refusals, &log.failures] {
+            assert_eq!((0..1000).flat_map(|_| limited(kind, "no")).count(), 30);
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Rate limit of printed rejections: a flood of unpaired clients does not fill the log, and the log still shows it.
+//! Rate limit of printed rejections and failures: a flood of clients does not fill the log, and the log still shows it.
 
 /// Maximum number of refusals printed per minute.
 const PRINTED_A_MINUTE: u32 = 30;
