@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use netduel_control::coordinator::{
     self, Clock, KnownRun, Lab, NoProvider, Policy, Provider, RunError, Store, StoreProblem, Surroundings,
 };
-use netduel_lab::Lifetime;
+use netduel_lab::{LabError, Lifetime};
 use netduel_model::bed::RunBed;
 use netduel_model::event::Event;
 use netduel_model::failover::{LabEvents, PathEvent};
 use netduel_model::ids::{ArmName, HostName, LabName, RunId, Token};
+use netduel_model::plan::resolved;
 use netduel_model::plan::spec::LabPath;
 use netduel_model::plan::{Host, Launch, Pair, ResolvedPlan, SshHost};
 use netduel_model::run::{Annotations, Run, RunEnd, RunHeader};
@@ -171,18 +172,30 @@ fn token() -> Result<Token, String> {
     netduel_sys::random::bytes16().map(Token).map_err(|error| format!("failed to draw a token: {error}"))
 }
 
-/// The plan's lab, if it has one. Its name contains the process id, so that concurrent runs do not clash.
+/// The plan's lab, if it has one. Its name contains the process id, so that concurrent runs do not clash. Processes in containers that share
+/// a network namespace have the same ids: the second of them takes another name.
 pub fn build_lab(plan: &ResolvedPlan) -> Result<Option<netduel_lab::Lab>, Failure> {
     let Some(spec) = &plan.lab else { return Ok(None) };
     let base: String = plan.name.chars().filter(char::is_ascii_alphanumeric).take(20).collect();
-    let name = LabName::new(format!("run-{base}-{}", std::process::id())).kind(Kind::Internal)?;
+    let name = format!("run-{base}-{}", std::process::id());
     let interrupted = signal::interrupted().kind(Kind::Environment)?;
-    let lab = netduel_lab::Lab::up(&name, spec, Lifetime::Attached, &program::keeper_command());
+    let lab = match lab_up(&name, spec)? {
+        Err(LabError::NameTaken { .. }) => {
+            let random = random_u64().map_err(|error| Failure::message(Kind::Environment, error))?;
+            lab_up(&format!("{name}-{:06x}", random & 0xff_ffff), spec)?
+        }
+        lab => lab,
+    };
     // A terminal sends the signal to the lab's processes as well, which then fail.
     if interrupted.load(Ordering::Relaxed) {
         return Err(stopped_before_trials());
     }
     lab.map(Some).map_err(crate::lab::failed)
+}
+
+fn lab_up(name: &str, spec: &resolved::Lab) -> Result<Result<netduel_lab::Lab, LabError>, Failure> {
+    let name = LabName::new(name).kind(Kind::Internal)?;
+    Ok(netduel_lab::Lab::up(&name, spec, Lifetime::Attached, &program::keeper_command()))
 }
 
 /// Removes the lab of a run that has ended. The result of the run matters more: what is left of the lab is a warning, and a signal ends the

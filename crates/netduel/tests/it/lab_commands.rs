@@ -3,7 +3,7 @@ use std::process::Command;
 
 use netduel_test_support::skip;
 
-use crate::support::{Bench, Finished};
+use crate::support::{Bench, Finished, STREAM, TWO_PATHS, short_plan};
 
 #[test]
 fn lab_starts_runs_commands_changes_path_and_stops() {
@@ -60,6 +60,22 @@ fn two_labs_run_concurrently() {
             .expect_code(0);
         bench.run(["lab", "down", name]).expect_code(0);
     }
+    bench.assert_nothing_left();
+}
+
+/// Containers that share a network namespace have processes of the same number, and the name of a run's lab contains that.
+#[test]
+fn run_whose_lab_name_is_taken_takes_another() {
+    let bench = Bench::new();
+    let plan = bench.plan(&short_plan(TWO_PATHS, STREAM, "blocks_min = 2\nblocks_max = 2"));
+    let script = "\"$0\" lab up --lab run-short-$$ --rules 0 && exec \"$0\" run \"$1\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_netduel")]).arg(plan).current_dir(bench.path());
+    bench.mark(&mut command);
+    let run = Finished::from(command.output().unwrap());
+    assert!(matches!(run.code, Some(0 | 6)), "{:?}: {}", run.code, run.stderr);
+    let name = run.stdout.split_whitespace().find(|word| word.starts_with("run-short-")).unwrap();
+    bench.run(["lab", "down", "--lab", name]).expect_code(0);
     bench.assert_nothing_left();
 }
 
