@@ -164,7 +164,7 @@ impl Conductor<'_> {
         let facts = workload.traffic.facts();
         // The first end waits for traffic until the other has started, which may take its own time.
         for (role, other_ns) in starting_order(facts.starts_first).into_iter().zip([STEP_TIMEOUT_NS, 0]) {
-            self.hosts.start(&host(role), STEP_TIMEOUT_NS, timeout_ns + other_ns)?;
+            self.hosts.start(&host(role), STEP_TIMEOUT_NS, timeout_ns.saturating_add(other_ns))?;
         }
         if !facts.events.is_empty() && failover::is_in_lab(self.hosts.plan, &arm.pair) {
             self.lab.begin_events(&arm.pair, facts.events).map_err(RunError::Lab)?;
