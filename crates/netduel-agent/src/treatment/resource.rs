@@ -53,7 +53,7 @@ pub(super) enum ResourceOriginal {
     /// file with the number of pages that were added. It is removed before the pages, so that they are removed once.
     HugePages { file: PathBuf, added: u64, token: PathBuf },
     /// A device with its driver.
-    Device(ReboundDevice),
+    Device(Box<ReboundDevice>),
 }
 
 /// A change that is ready to be made.
@@ -64,7 +64,7 @@ pub(super) enum ResourceChange {
     /// More huge pages.
     HugePages { file: PathBuf, added: u64, token: PathBuf },
     /// Another driver.
-    Device { device: ReboundDevice, driver: &'static str },
+    Device { device: Box<ReboundDevice>, driver: &'static str },
 }
 
 /// Reads what is there, and refuses what is in use; changes nothing.
@@ -73,7 +73,7 @@ pub(super) fn prepare(resource: &HostResource) -> Result<(ResourceOriginal, Reso
         HostResource::Interface { interface } => (of_interface(interface)?, ResourceChange::None),
         HostResource::HugePages { file, free } => of_pages(file, *free)?,
         HostResource::Device { device, bus, driver, interface } => {
-            let device = ReboundDevice::read(device, bus, interface)?;
+            let device = Box::new(ReboundDevice::read(device, bus, interface)?);
             (ResourceOriginal::Device(device.clone()), ResourceChange::Device { device, driver })
         }
     };
