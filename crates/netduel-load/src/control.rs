@@ -256,3 +256,49 @@ impl Control {
         Some(sum)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+    use std::thread;
+
+    use super::*;
+
+    /// An end whose peer has read nothing yet, with the peer's socket and the number of bytes under way.
+    fn with_data_under_way() -> (Control, TcpStream, usize) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let stream = listener.accept().unwrap().0;
+        stream.set_nonblocking(true).unwrap();
+        let mut sent = 0;
+        while let Ok(count) = (&stream).write(&[7; 64 << 10]) {
+            sent += count;
+        }
+        let control = Control::new((1, 1), false, Vec::new(), Arc::default());
+        control.attach_sockets(Sockets { tcp: vec![Arc::new(stream)], ..Sockets::default() });
+        (control, peer, sent)
+    }
+
+    #[test]
+    fn an_end_that_is_over_lets_a_slow_peer_read_all_data() {
+        let (control, mut peer, sent) = with_data_under_way();
+        let reader = thread::spawn(move || {
+            let mut received = Vec::new();
+            peer.read_to_end(&mut received).map(|_| received.len())
+        });
+        assert_eq!(control.release_sockets(), 0);
+        assert_eq!(reader.join().unwrap().unwrap(), sent);
+    }
+
+    #[test]
+    fn an_aborted_end_discards_what_its_peer_has_not_read() {
+        let (control, mut peer, sent) = with_data_under_way();
+        control.abort();
+        assert_eq!(control.release_sockets(), 1);
+        let mut received = Vec::new();
+        let error = peer.read_to_end(&mut received).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+        assert!(received.len() < sent, "{} of {sent}", received.len());
+    }
+}
