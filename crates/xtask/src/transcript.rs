@@ -6,6 +6,9 @@ use netduel_test_support::{NOT_COMPARED, SKIPPED};
 /// Start of the line that cargo prints before it tests the documentation of a crate.
 const DOC_TESTS: &str = "   Doc-tests ";
 
+/// Start of each line of libtest's list of failed tests.
+const LISTED: &str = "    ";
+
 /// A skipped test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skip {
@@ -154,8 +157,12 @@ impl Transcript {
                 true
             }
             Section::Failures(test) => {
-                if let Some(name) = captured_of(line) {
-                    *test = Some(name.to_owned());
+                // A child process can write into the middle of the line `test x ... FAILED`; these name it for certain.
+                let named =
+                    captured_of(line).or_else(|| line.strip_prefix(LISTED).filter(|_| test.is_none()));
+                if let Some(name) = named.map(str::to_owned) {
+                    *test = captured_of(line).map(str::to_owned);
+                    self.fail(&name);
                 } else if let Some(test) = test.clone() {
                     let text = self.failure_texts.entry(self.full_name(Some(&test))).or_default();
                     text.push_str(line);
@@ -188,9 +195,16 @@ impl Transcript {
             return;
         };
         if ending == "FAILED" {
-            self.failures.push(self.full_name(Some(name)));
+            self.fail(name);
         } else if ending == "ignored" || ending.starts_with("ignored, ") {
             self.skip(Some(name), ending, false);
+        }
+    }
+
+    fn fail(&mut self, test: &str) {
+        let test = self.full_name(Some(test));
+        if !self.failures.contains(&test) {
+            self.failures.push(test);
         }
     }
 
@@ -329,6 +343,37 @@ test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; 
         assert_eq!(transcript.failures, ["netduel_sys udp::loses"]);
         let text = &transcript.failure_texts["netduel_sys udp::loses"];
         assert_eq!(text.trim(), "skipped: this is not a skip, the test failed");
+    }
+
+    /// A child process wrote into the line of the test, which printed nothing; another one printed.
+    #[test]
+    fn failed_test_whose_line_was_broken_is_named_once() {
+        let (transcript, _) = read(
+            "     Running tests/it/main.rs (target/debug/deps/it-1f)
+
+running 3 tests
+test silent ... a child's line
+FAILED
+test loud ... another line
+FAILED
+test plain ... FAILED
+
+failures:
+
+---- loud stdout ----
+    four spaces before a panic's text
+
+failures:
+    loud
+    plain
+    silent
+
+test result: FAILED. 0 passed; 3 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+",
+        );
+        assert_eq!(transcript.failures, ["it plain", "it loud", "it silent"]);
+        let text = &transcript.failure_texts["it loud"];
+        assert_eq!(text.trim(), "four spaces before a panic's text");
     }
 
     #[test]
