@@ -135,6 +135,26 @@ impl Admission {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         lock(&self.pending).add(number, Source::of(peer.ip()), Unpaired { stream, peer }, now());
         self.pair_waiting();
+        self.watch_late();
+    }
+
+    /// Lets late connections give way to those that wait, in a thread that ends when none waits any more.
+    fn watch_late(self: &Arc<Self>) {
+        if !lock(&self.pending).watch() {
+            return;
+        }
+        let admission = Arc::clone(self);
+        let relieve = move || {
+            loop {
+                let next = lock(&admission.pending).relieve(now());
+                let Some(next) = next else { return };
+                netduel_sys::clock::sleep_until(next.0);
+            }
+        };
+        if std::thread::Builder::new().name("patience".to_owned()).spawn(relieve).is_err() {
+            // The next connection tries again.
+            lock(&self.pending).unwatch();
+        }
     }
 
     /// Starts a thread for each waiting connection that may have one.

@@ -10,8 +10,9 @@ const OPEN_MAX: usize = 64;
 /// Maximum number of threads. A handshake costs some hundred microseconds of CPU time; with too many at a time none ends soon, and the
 /// thread that accepts connections falls behind.
 const THREADS_MAX: usize = 32;
-/// Duration after which a handshake gives way to a waiting one: a client pairs within some round trips.
-const PATIENCE: Nanos = Nanos(1_000_000_000);
+/// Duration after which a handshake gives way to a waiting one: a client pairs within some round trips, and on a busy host it may wait
+/// for a core. A waiting client gets a thread after this time even when as many strangers as may be open came before it.
+const PATIENCE: Nanos = Nanos(2_000_000_000);
 
 /// A connection that can be closed while another thread reads from it.
 pub trait Connection {
@@ -23,6 +24,8 @@ pub trait Connection {
 #[derive(Debug)]
 pub struct Pending<C> {
     entries: VecDeque<Entry<C>>,
+    /// Somebody calls [`Self::relieve`] until it returns `None`.
+    is_watched: bool,
 }
 
 #[derive(Debug)]
@@ -43,9 +46,19 @@ enum State {
     Closed,
 }
 
+impl<C> Entry<C> {
+    /// When its handshake gives way; never while it has no thread.
+    fn late_at(&self) -> Nanos {
+        match self.state {
+            State::Pairing { since } => Nanos(since.0.saturating_add(PATIENCE.0)),
+            State::Waiting | State::Closed => Nanos(u64::MAX),
+        }
+    }
+}
+
 impl<C> Default for Pending<C> {
     fn default() -> Self {
-        Self { entries: VecDeque::new() }
+        Self { entries: VecDeque::new(), is_watched: false }
     }
 }
 
@@ -64,17 +77,33 @@ impl<C: Connection> Pending<C> {
             self.close_oldest_of_largest(|entry| matches!(entry.state, State::Pairing { .. }));
             return;
         }
-        // On a busy host a client takes longer than this patience. It keeps its thread when another source has more of them.
-        let most = self.entries.iter().map(|entry| self.threads_of(entry.source)).max();
-        let is_late = |entry: &&Entry<C>| match entry.state {
-            State::Pairing { since } => {
-                now.0 >= since.0 + PATIENCE.0 && Some(self.threads_of(entry.source)) == most
-            }
-            State::Waiting | State::Closed => false,
-        };
-        if let Some(number) = self.entries.iter().find(is_late).map(|entry| entry.number) {
-            self.close_one(number);
+        self.close_late(now);
+    }
+
+    /// Whether the caller has to call [`Self::relieve`] from now on, at the times that it returns: connections wait for a thread, and
+    /// nobody does.
+    pub fn watch(&mut self) -> bool {
+        let starts = !self.is_watched && self.waiting() > 0;
+        self.is_watched |= starts;
+        starts
+    }
+
+    /// The caller that had to call [`Self::relieve`] cannot.
+    pub fn unwatch(&mut self) {
+        self.is_watched = false;
+    }
+
+    /// Closes late connections for those that wait for a thread, and returns the time of the next call; `None` when none waits.
+    pub fn relieve(&mut self, now: Nanos) -> Option<Nanos> {
+        self.is_watched = self.waiting() > 0;
+        if !self.is_watched {
+            return None;
         }
+        if self.threads() >= THREADS_MAX {
+            self.close_late(now);
+        }
+        let next = self.pairing().map(Entry::late_at).filter(|at| *at > now).min();
+        Some(next.unwrap_or(Nanos(now.0.saturating_add(PATIENCE.0))))
     }
 
     /// Starts a waiting connection while there is a free thread: the oldest one of the source with the fewest threads.
@@ -106,6 +135,23 @@ impl<C: Connection> Pending<C> {
 
     fn pairing(&self) -> impl Iterator<Item = &Entry<C>> {
         self.entries.iter().filter(|entry| matches!(entry.state, State::Pairing { .. }))
+    }
+
+    fn waiting(&self) -> usize {
+        self.entries.iter().filter(|entry| entry.state == State::Waiting).count()
+    }
+
+    /// Closes as many late connections as wait for a thread, the oldest first. The threads of closed ones are about to be free.
+    fn close_late(&mut self, now: Nanos) {
+        let ending = self.entries.iter().filter(|entry| entry.state == State::Closed).count();
+        for _ in ending..self.waiting() {
+            // On a busy host a client takes longer than the patience. It keeps its thread when another source has more of them.
+            let most = self.entries.iter().map(|entry| self.threads_of(entry.source)).max();
+            let gives_way =
+                |entry: &&Entry<C>| entry.late_at() <= now && Some(self.threads_of(entry.source)) == most;
+            let Some(number) = self.pairing().find(gives_way).map(|entry| entry.number) else { return };
+            self.close_one(number);
+        }
     }
 
     fn threads(&self) -> usize {
@@ -255,7 +301,37 @@ mod tests {
         server.start();
         server.add(1, 0);
         assert!(server.closed.borrow().is_empty(), "they may still pair");
-        server.add(1, 1);
-        assert_eq!(*server.closed.borrow(), silent[..1]);
+        server.add(1, 2);
+        assert_eq!(*server.closed.borrow(), silent[..2], "one for each that waits");
+        server.add(1, 2);
+        assert_eq!(*server.closed.borrow(), silent[..3]);
+    }
+
+    /// As many silent strangers as may be open, and a client of the same source behind them.
+    #[test]
+    fn client_behind_silent_connections_is_started_though_no_other_arrives() {
+        let mut server = Server::default();
+        assert!(!server.pending.watch(), "none waits");
+        for _ in 0..2 * OPEN_MAX {
+            server.add(1, 0);
+            server.start();
+        }
+        let client = server.add(1, 0);
+        assert!(server.pending.watch() && !server.pending.watch(), "one thread watches");
+        let mut now = Nanos(0);
+        let mut started = None;
+        while let Some(next) = server.pending.relieve(now) {
+            let closed = server.closed.borrow().clone();
+            for number in closed {
+                server.pending.finished(number);
+            }
+            if server.start_at(now.0 / 1_000_000_000).contains(&client) {
+                started = Some(now);
+            }
+            now = next;
+        }
+        assert_eq!((started, server.is_closed(client)), (Some(PATIENCE), false));
+        server.pending.close();
+        assert!(!server.pending.watch());
     }
 }
