@@ -271,8 +271,9 @@ mod tests {
         let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let stream = listener.accept().unwrap().0;
         stream.set_nonblocking(true).unwrap();
+        let block = vec![7; 64 << 10];
         let mut sent = 0;
-        while let Ok(count) = (&stream).write(&[7; 64 << 10]) {
+        while let Ok(count) = (&stream).write(&block) {
             sent += count;
         }
         let control = Control::new((1, 1), false, Vec::new(), Arc::default());
