@@ -15,16 +15,18 @@ const RUNS_MAX: u32 = 3;
 
 const PACKETS: &str = "[[workloads]]\nname = \"packets\"\ntype = \"pps\"\nduration = \"300 ms\"\n";
 
-/// A queue of fewer buffers than the sockets of a sender hold. After it the kernel makes packets of them, and
-/// not the device.
-const SHORT_QUEUE: &str = "treatments = [{ command = [\"sh\", \"-c\", \
-     \"ethtool -K virt0 tx-udp-segmentation off; tc qdisc replace dev virt0 root fq_codel limit 100\"], \
-     undo = [\"sh\", \"-c\", \"tc qdisc del dev virt0 root; \
-     ethtool -K virt0 tx-udp-segmentation on || true\"], on = \"client\" }]";
+/// A queue of fewer buffers than the sockets of a sender hold.
+const SHORT_QUEUE: &str = "treatments = [{ command = \
+     [\"sh\", \"-c\", \"tc qdisc replace dev virt0 root fq_codel limit 100\"], \
+     undo = [\"sh\", \"-c\", \"tc qdisc del dev virt0 root\"], on = \"client\" }]";
+
+/// After the queue the kernel makes packets of buffers, and not the device.
+const SEGMENT_AFTER_THE_QUEUE: &str = "ethtool -K virt0 tx-udp-segmentation off || true";
 
 /// The sender's qdisc drops segmented buffers and counts each as one: the report names that, and no capacity
 /// of the path.
-pub fn dropped_buffers_are_told_from_packets(bed: &Bed, coordinator: &Coordinator) {
+pub fn dropped_buffers_are_told_from_packets(bed: &mut Bed, coordinator: &Coordinator) {
+    run(&bed.guests()[0], SEGMENT_AFTER_THE_QUEUE);
     let plan = coordinator.plan(&plan("10.1.0.2", &[("one", SHORT_QUEUE), ("two", SHORT_QUEUE)], PACKETS, 2));
     let report = coordinator.folder().join("packets.md");
     let out = report.display().to_string();

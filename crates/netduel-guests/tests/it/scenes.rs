@@ -76,7 +76,7 @@ fn virtio_scene_is_inspected() {
         timed.check("traffic of a trial", || {
             traffic_of_a_trial_stays_in_it_and_its_path_is_proven(&mut bed, &coordinator);
         });
-        timed.check("dropped buffers", || dropped_buffers_are_told_from_packets(&bed, &coordinator));
+        timed.check("dropped buffers", || dropped_buffers_are_told_from_packets(&mut bed, &coordinator));
         timed.check("aborted stream", || aborted_stream_sends_nothing_afterwards(&mut bed, &coordinator));
         for table in VIRTIO_IN_FORCE {
             timed.check("treatments", || {
