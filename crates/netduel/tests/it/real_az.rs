@@ -386,7 +386,7 @@ fn assert_carried_and_exchanged(run: &Finished) {
         assert_eq!((&arm["name"], &arm["expected_path"]), (&name.into(), &path.into()), "{arm}");
         let start = format!("{name}: ");
         let of_arm: Vec<&&str> = proofs.iter().filter(|proof| proof.starts_with(&start)).collect();
-        let is_proven = |proof: &&&str| proof.contains(words) && proof.contains("(6 of 6 trials proven)");
+        let is_proven = |proof: &&&str| proof.contains(words) && proof.contains("6 of 6 trials proven)");
         assert!(!of_arm.is_empty() && of_arm.iter().all(is_proven), "{name}: {proofs:#?}");
     }
     // The template asks for virtual functions of the first pair only.
