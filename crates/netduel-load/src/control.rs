@@ -265,8 +265,8 @@ mod tests {
 
     use super::*;
 
-    /// An end whose peer has read nothing yet, with the peer's socket and the number of bytes under way.
-    fn with_data_under_way() -> (Control, TcpStream, usize) {
+    /// An end whose peer has read nothing yet, with the peer's socket and the number of bytes in flight.
+    fn with_data_in_flight() -> (Control, TcpStream, usize) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let stream = listener.accept().unwrap().0;
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn an_end_that_is_over_lets_a_slow_peer_read_all_data() {
-        let (control, mut peer, sent) = with_data_under_way();
+        let (control, mut peer, sent) = with_data_in_flight();
         let reader = thread::spawn(move || {
             let mut received = Vec::new();
             peer.read_to_end(&mut received).map(|_| received.len())
@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn an_aborted_end_discards_what_its_peer_has_not_read() {
-        let (control, mut peer, sent) = with_data_under_way();
+        let (control, mut peer, sent) = with_data_in_flight();
         control.abort();
         assert_eq!(control.release_sockets(), 1);
         let mut received = Vec::new();

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn inputs_that_nobody_takes_are_bounded_and_block_no_worker() {
+    fn waiting_inputs_are_bounded_and_block_no_worker() {
         let (sender, receiver) = inputs();
         let room = (0..10 * INPUTS_MAX).take_while(|_| sender.try_send(Input::Bytes(Vec::new())).is_ok());
         assert_eq!(room.count(), INPUTS_MAX);

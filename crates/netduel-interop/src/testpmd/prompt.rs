@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn output_that_nobody_reads_is_bounded_and_stops_no_program() {
+    fn unread_output_is_bounded_and_stops_no_program() {
         // 16 MiB.
         let mut prompt = shell("head -c 16777216 /dev/zero | tr '\\0' x");
         prompt.child.wait().unwrap();

@@ -48,7 +48,8 @@ pub fn forget_gone(subscription: &Subscription, exists: impl Fn(&str) -> bool) {
     }
 }
 
-/// Notes that a bed is asked for, or with a subscription, that Azure may have it there. Without the note it is known until `down`.
+/// Notes the subscription in which Azure has, or may have, a bed. `None` removes the note, while `up` creates the bed: a bed without one is
+/// known until `down`.
 pub fn note(bed: &str, subscription: Option<&Subscription>) {
     let Ok(folder) = program::beds_folder() else { return };
     let file = folder.join(bed).join(SUBSCRIPTION);
