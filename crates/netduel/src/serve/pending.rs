@@ -24,7 +24,7 @@ pub trait Connection {
 #[derive(Debug)]
 pub struct Pending<C> {
     entries: VecDeque<Entry<C>>,
-    /// Somebody calls [`Self::relieve`] until it returns `None`.
+    /// A thread calls [`Self::relieve`] until it returns `None`.
     is_watched: bool,
 }
 
@@ -81,7 +81,7 @@ impl<C: Connection> Pending<C> {
     }
 
     /// Whether the caller has to call [`Self::relieve`] from now on, at the times that it returns: connections wait for a thread, and
-    /// nobody does.
+    /// no caller does yet.
     pub fn watch(&mut self) -> bool {
         let starts = !self.is_watched && self.waiting() > 0;
         self.is_watched |= starts;
