@@ -385,6 +385,27 @@ mod tests {
     }
 
     #[test]
+    fn live_view_and_no_progress_exclude_each_other() {
+        let refusal = |words: &str| {
+            let parsed = Cli::try_parse_from(words.split(' '));
+            parsed.map_or_else(|error| error.to_string(), |_| String::new())
+        };
+        for words in [
+            "netduel run plan.toml --live --quiet",
+            "netduel run --resume last -q --live",
+            "netduel demo --live -q",
+            "netduel azure run plan.toml --live -q",
+            "netduel tcp far --live -q",
+        ] {
+            let refused = refusal(words);
+            assert!(refused.contains("cannot be used with"), "{words}: {refused}");
+        }
+        for words in ["netduel run plan.toml --live", "netduel demo -q --no-live", "netduel tcp far -q"] {
+            assert_eq!(refusal(words), "");
+        }
+    }
+
+    #[test]
     fn arguments_after_the_host_belong_to_the_command() {
         let cli = Cli::parse_from(["netduel", "lab", "exec", "--lab", "x", "a", "--", "ping", "-c", "1"]);
         let Command::Lab(LabCommand::Exec { lab, host, command }) = cli.command else { panic!("not exec") };

@@ -78,7 +78,7 @@ impl GateArgs {
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct LiveArgs {
     /// Show the run on the whole terminal while it works; press ? for its keys [default: on a terminal of at least 100 columns and 30 lines]
-    #[arg(long)]
+    #[arg(long, conflicts_with = "quiet")]
     pub live: bool,
     /// Print progress in lines, also on a large terminal.
     #[arg(long, conflicts_with = "live")]

@@ -26,7 +26,7 @@ const LIVE_HELP: &str = "Show the test on the whole terminal while it runs; its 
 /// Options of every quick test.
 #[derive(Debug, Clone, Args)]
 #[command(mut_arg("live", |option| option.help(LIVE_HELP)))]
-#[command(mut_arg("live", |option| option.conflicts_with_all(["json", "json_stream", "quiet"])))]
+#[command(mut_arg("live", |option| option.conflicts_with_all(["json", "json_stream"])))]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct CommonArgs {
     /// The other host: the pairing string that `netduel serve` printed there, or, once paired, HOST or HOST:PORT; `-` reads the string
