@@ -37,7 +37,8 @@ struct Planned {
     text: String,
     plan: ResolvedPlan,
     output: Output,
-    /// Why its options do not suit it; `plan` is then without them. It does not matter on a bed that the plan does not fit.
+    /// Why `--set` or `--fail-if` does not suit it. `plan` is without the overrides when `--set` does not. A plan that does not fit the bed is
+    /// skipped whatever this is.
     refusal: Option<Failure>,
 }
 
