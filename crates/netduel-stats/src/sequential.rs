@@ -1,6 +1,7 @@
 //! Sequential stop: when an interval is narrow enough to stop adding blocks.
 //!
-//! The rule depends on widths and never on effects, so it cannot stop because a difference happens to appear. Still, blocks that
+//! The rule compares widths, so it does not stop because a difference happens to appear. Effects change a width only through the level
+//! at which Holm's procedure tested its comparison. Still, blocks that
 //! agree by chance stop early with an interval that is too narrow: misses become up to 1.4 times as frequent. The confidence of a
 //! design that may stop early compensates for it (`Design::tested_confidence`). Both were simulated; see
 //! `docs/design/0002-statistics.md`.
