@@ -109,7 +109,7 @@ impl FromStr for Condition {
 
 /// The limit behind `<` or `>`, on the scale of the metric.
 fn limit(metric: Metric, text: &str) -> Result<f64, String> {
-    let (key, example) = (metric.key(), example(metric));
+    let (key, example) = (metric.key(), example_limit(metric));
     let (sign, worse, minus) = match metric.better() {
         Better::Higher => ('<', "lower", "-"),
         Better::Lower => ('>', "higher", ""),
@@ -141,8 +141,8 @@ fn limit(metric: Metric, text: &str) -> Result<f64, String> {
     }
 }
 
-/// A limit of the metric, for error messages.
-fn example(metric: Metric) -> &'static str {
+/// A limit of the metric, for errors and completions: `< -5 %`, `> 0.5 points`.
+pub fn example_limit(metric: Metric) -> &'static str {
     match (metric.scale(), metric.better(), metric.quantity()) {
         (Scale::Ratio, Better::Higher, _) => "< -5 %",
         (Scale::Ratio, Better::Lower, _) => "> 5 %",

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use clap::{Command, CommandFactory as _};
 use clap_mangen::Man;
-use netduel_model::metric::{Better, Metric};
+use netduel_model::metric::Metric;
 use netduel_model::plan::{Permissions, ResolvedPlan};
 use netduel_report::document::verdicts::Sides;
+use netduel_report::gate::example_limit;
 
 use crate::cli::shared::StoreArgs;
 use crate::cli::{Cli, Completable};
@@ -78,7 +79,7 @@ fn plan_of_run(run: Option<&Path>, store: &StoreArgs) -> Result<ResolvedPlan, Fa
     open_store(store)?.read(&name).map(|run| run.header.plan).map_err(store_failure)
 }
 
-/// A condition for each metric of each arm that is compared: a regression of 5 %, to be edited.
+/// A condition for each metric of each arm that is compared, with a limit to be edited.
 fn conditions(plan: &ResolvedPlan, sides: Sides) -> Vec<String> {
     // Within a run the baseline has no verdict.
     let without = match sides {
@@ -88,11 +89,7 @@ fn conditions(plan: &ResolvedPlan, sides: Sides) -> Vec<String> {
     let mut conditions = Vec::new();
     for arm in plan.arms.iter().skip(without) {
         for metric in arm.workloads.iter().flat_map(|workload| &workload.metrics) {
-            let loss = match metric.better() {
-                Better::Higher => "< -5 %",
-                Better::Lower => "> 5 %",
-            };
-            let condition = format!("{} on {} {loss}", metric.key(), arm.name);
+            let condition = format!("{} on {} {}", metric.key(), arm.name, example_limit(*metric));
             if !conditions.contains(&condition) {
                 conditions.push(condition);
             }
@@ -161,7 +158,27 @@ fn roff(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use netduel_model::plan;
+    use netduel_report::gate::Condition;
+
     use super::*;
+
+    #[test]
+    fn completed_conditions_are_valid_for_every_kind_of_metric() {
+        let plans =
+            [include_str!("../../../plans/datagrams.toml"), include_str!("../../../plans/failover.toml")];
+        let plans = plans.map(|text| plan::parse(text, "plan.toml").expect("a valid plan"));
+        let completed: Vec<String> = plans.iter().flat_map(|plan| conditions(plan, Sides::Arms)).collect();
+        for text in &completed {
+            let condition = text.parse::<Condition>();
+            assert!(condition.is_ok(), "{text}: {condition:?}");
+        }
+        for (metric, limit) in [("loss", "> 0.5 points"), ("outage", "> 50 ms"), ("lost-in-outage", "> 10")] {
+            let start = format!("{metric} on ");
+            let is_of_metric = |text: &String| text.starts_with(&start) && text.ends_with(limit);
+            assert!(completed.iter().any(is_of_metric), "{metric}: {completed:?}");
+        }
+    }
 
     #[test]
     fn every_page_has_examples_exit_status_and_the_version_of_the_program() {
