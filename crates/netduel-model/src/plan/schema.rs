@@ -64,6 +64,10 @@ pub fn schema() -> Value {
     }
     let price = &mut definitions["HostSpec"]["properties"]["price_per_hour"];
     append(price, &format!("Range: {}.", Money::range()));
+    if let Some(descriptors) = DESCRIPTORS.range {
+        let value = &mut definitions["TreatmentSpec"]["properties"]["value"];
+        append(value, &format!("Range of a ring: {} descriptors.", descriptors.words()));
+    }
     definitions["TreatmentSpec"]["allOf"] = DESCRIPTORS.range.map(rule_of_rings).into_iter().collect();
     for kind in WorkloadType::ALL {
         bound(&mut definitions["DpdkSpec"]["properties"], "dpdk.", kind.settings());

@@ -70,7 +70,7 @@ shape! {
         optional commentary: String,
         /// A PNG file of at most 128 KiB, relative to the folder of the plan. It is stored with the run.
         optional logo: String,
-        /// The accent colour, for example `"#0b5fa5"`. Where its contrast with the page is below 4.5 it is adjusted, which netduel says.
+        /// The accent colour, for example `"#0b5fa5"`. Where its contrast with the page is below 4.5 netduel adjusts it, with a message.
         optional accent: String,
     }
 }
@@ -140,8 +140,8 @@ shape! {
         /// rule can be written for them. TCP needs one port, UDP one for each flow; the same numbers serve both. Not for
         /// `launch = "paired"`. Default: ports that the kernel chooses (`net.ipv4.ip_local_port_range`).
         optional data_ports: DataPorts,
-        /// The size of the cloud VM as its provider names it, for example `Standard_DS4_v2`; netduel looks up its bandwidth limit.
-        /// Default: the size that the cloud's metadata service reports on the host.
+        /// The size of the cloud VM as its provider names it, for example `Standard_DS4_v2`; netduel looks up its bandwidth limit in its table of
+        /// sizes, and refuses a size that is not there. Default: the size that the cloud's metadata service reports on the host.
         optional size: String,
         /// Bandwidth limit of the host, Mbit/s; overrides the limit of `size`. Default: the table of sizes.
         optional expect_mbps: u32,
@@ -277,9 +277,10 @@ shape! {
         optional vm: String,
         /// For `azure-nic` and `azure-placement`: the resource group. Default: that of the bed, for hosts with `bed`.
         optional resource_group as "resource-group": String,
-        /// A command that applies the change, as a list of arguments without a shell; needs `undo`.
+        /// A command that applies the change, as a list of arguments without a shell; needs `undo`. Each of the two has 30 s.
         optional command: Vec<String>,
-        /// The hosts that are changed. Default: both. Not for `path`, which always applies to both.
+        /// The hosts that are changed. Default: both. `path` always applies to both. `azure-nic` and `azure-placement` need `client` or
+        /// `server`.
         optional on: Side,
         /// The interface that is changed. Default for hosts with `bed`: that of the NIC in the `network` of the arm. There an interface that is
         /// neither that NIC nor its virtual function is refused: it carries no traffic of the arm. It is not compared at an end where the arm has
@@ -335,9 +336,9 @@ shape! {
         /// Default: the one size of `frame`.
         optional frames: Vec<u32>,
         /// Each trial is a search for the highest rate without loss, or with little loss, by many short steps (RFC 9971). The value is
-        /// a goal, a list of goals, or a list of tables (goals of your own). The goals are `"no-drop"` (steps of 2 s), `"partial-drop"`
-        /// (2 s, 0.5 % loss allowed), `"rfc2544"` (60 s) and `"tst009"` (60 s, one of two steps may lose packets). Default of
-        /// `duration`: ten times the duration sums of the goals, plus a minute. The search chooses `packet_rate`. The generators `kernel` and `dpdk` cannot keep a rate and have no search.
+        /// a goal, a list of goals, or a list of tables (goals of your own). The goals are `"no-drop"` (steps of 2 s, of which one of three
+        /// may lose packets), `"partial-drop"` (the same with a loss of 0.5 % allowed in each step), `"rfc2544"` (60 s) and `"tst009"` (60 s,
+        /// one of two steps may lose packets). Default of `duration`: ten times the duration sums of the goals, plus a minute. The search chooses `packet_rate`. The generators `kernel` and `dpdk` cannot keep a rate and have no search.
         optional search: SearchSpec,
     }
     flat settings: SettingsSpec
@@ -346,8 +347,8 @@ shape! {
 shape! {
     /// How the comparison is made.
     pub struct DesignSpec {
-        /// Minimum number of blocks. Default: 8, more when the plan has more than four verdicts, but not more than
-        /// `blocks_max`. A block is one trial of every workload on every arm, in random order.
+        /// Minimum number of blocks. Default: 8, or the number that the verdicts of the plan need, when that is more (9 for five verdicts
+        /// at a confidence of 95 %); not more than `blocks_max`. A block is one trial of every workload on every arm, in random order.
         optional blocks_min: u32,
         /// Maximum number of blocks, not less than `blocks_min`. Default: 30, or `blocks_min` when that is more.
         optional blocks_max: u32,
@@ -369,7 +370,7 @@ shape! {
         /// Each arm has a counterpart with the same workloads on other hosts, and the two exchange their hosts after half of the blocks; a
         /// value of a comparison is the mean of two blocks, one of each half, so that a difference between the hosts cancels out.
         /// Treatments `azure-nic` follow: an arm has its state of accelerated networking on the NICs that its counterpart names. The number of
-        /// blocks is `blocks_max`, an even number. Default `false`.
+        /// blocks is `blocks_max`, an even number, by default twice that of `blocks_min`. Not together with `aa` and `budget`. Default `false`.
         optional crossover: bool,
     }
 }

@@ -67,7 +67,11 @@ pub(super) const SETTINGS: &[Setting] = &[
         .described_by(|| format!("bytes of a probe, default {PROBE}")),
     // Every probe is stored: 10 k/s for 100 s are the most that a trial keeps. Below 10 /s an outage is not seen.
     Setting::within("request_rate", Range::per_second(10, 10_000))
-        .described_by(|| format!("rate of the probes in each direction, default {PROBE_RATE}")),
+        .described_by(|| {
+            format!(
+                "rate of the probes in each direction, default {PROBE_RATE}; a trial has at most {PROBES_MAX} of them in a direction"
+            )
+        }),
     Setting::free("events"),
 ];
 
