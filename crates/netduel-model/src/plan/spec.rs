@@ -240,7 +240,8 @@ shape! {
         optional sysctl: String,
         /// `down` sets the link of a virtual function down, so that traffic uses the synthetic path. `interface` is the VF or the
         /// interface above it. Refused when no interface is above the VF (bridges and other bonds do not count), because the VF may be
-        /// the only management interface. For a bond in the mode active-backup it is the active port, while another port has carrier.
+        /// the only management interface, and below `net_failover`, whose standby receives nothing while the VF is registered. For a bond in
+        /// the mode active-backup it is the active port, while another port has carrier.
         optional vf: VfState,
         /// `removed` removes the PCI function from the bus; a rescan of the bus restores it. Its name, MTU, queues, RSS table, rings,
         /// interrupt coalescing, packet steering and offloads are then set as they were; the cores of its interrupts and its qdiscs are those of
