@@ -12,7 +12,7 @@ use super::tone::Tone;
 use crate::analysis::{Bound, Comparison, Withheld};
 use crate::document::verdicts::{Effect, Sides};
 
-/// From this number of missing blocks on a forecast from few blocks is only an order of magnitude.
+/// Above this number of missing blocks a forecast from few blocks is only an order of magnitude.
 const BLOCKS_MANY: u32 = 100;
 /// Above this number of missing blocks the design cannot decide, and the exact number is meaningless.
 const BLOCKS_WORTH_NAMING: u32 = 1000;
@@ -56,7 +56,7 @@ pub fn verdict(metric: Metric, comparison: &Comparison) -> String {
         Verdict::Inconclusive { more: Some(more), .. } if blocks_worth_naming(more).is_none() => {
             "inconclusive: the spread is too large; use longer trials or quieter hosts".to_owned()
         }
-        Verdict::Inconclusive { more: Some(Forecast::About(BLOCKS_MANY..)), .. } => {
+        Verdict::Inconclusive { more: Some(Forecast::About(more)), .. } if more > BLOCKS_MANY => {
             format!("inconclusive: more than {BLOCKS_MANY} more blocks")
         }
         Verdict::Inconclusive { more: Some(Forecast::About(more)), .. } => further("about", more),
@@ -335,6 +335,8 @@ mod tests {
                 "inconclusive: the spread is too large; use longer trials or quieter hosts",
             ),
             (Some(Forecast::About(1)), 8, "inconclusive: about 1 more block"),
+            (Some(Forecast::About(100)), 8, "inconclusive: about 100 more blocks"),
+            (Some(Forecast::About(101)), 8, "inconclusive: more than 100 more blocks"),
             (Some(Forecast::AtLeast(7)), 8, "inconclusive: at least 7 more blocks"),
             (Some(Forecast::AtLeast(2)), 6, "inconclusive: 6 of 8 blocks have a pair, at least 8 needed"),
             (Some(Forecast::About(12)), 6, "inconclusive: about 12 more blocks (6 of 8 pairs)"),
