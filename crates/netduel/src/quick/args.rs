@@ -46,7 +46,7 @@ pub struct CommonArgs {
     /// rates and latency exclude the first tenth and the last twentieth of --time]
     #[arg(short = 'O', long, value_name = "TIME", value_parser = time)]
     pub omit: Option<Nanos>,
-    /// Print a line at this interval: seconds, or with a unit; 0 prints none.
+    /// Print a line at this interval: seconds, or with a unit, at least 10 ms; 0 prints none.
     #[arg(short = 'i', long, value_name = "TIME", default_value = "1", value_parser = time)]
     pub interval: Nanos,
     /// Source of all connections, as in iperf3: an address of this host, an interface, or ADDRESS%INTERFACE [default: the route's]
