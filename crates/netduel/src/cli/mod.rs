@@ -117,8 +117,8 @@ pub enum Command {
     Pair(PairArgs),
     /// Show a host's network and what is wrong with it: NICs, accelerated networking, queues, offloads, NUMA, cloud.
     ///
-    /// Prints facts, then findings with severity, evidence, remedy and the command for it. Changes nothing and runs none of
-    /// these commands. Several hosts are read at the same time, and pairs of them are compared.
+    /// Prints facts, then findings with severity, evidence, remedy and, where there is one, the command for it. Changes nothing and
+    /// runs none of these commands. Several hosts are read at the same time, and pairs of them are compared.
     #[command(after_help = "Examples:\n  netduel inspect                            this host\n  \
         netduel inspect --plan plans/demo.toml     every host of a plan, and its pairs\n  \
         netduel inspect ssh:host-1 ssh:host-2      over your own ssh; netduel is copied there\n  \
