@@ -40,9 +40,9 @@ fn range(text: &str) -> Option<(u64, u64)> {
 fn describe(first: u64, last: u64) -> String {
     let ports = last - first + 1;
     format!(
-        "no local port was free for this peer: net.ipv4.ip_local_port_range {first} to {last} holds {ports}. A transaction takes \
-         one while it lasts; one that this side closes first, because it failed or was given up, for {TIME_WAIT_S} s more, so \
-         {} of those per second are sustainable. Widen the range, or lower `outstanding` or `request_rate`",
+        "no local port was free for this peer: net.ipv4.ip_local_port_range {first} to {last} has {ports} ports. Each transaction in \
+         flight uses one. A transaction that fails or times out keeps its port for {TIME_WAIT_S} s more, so the range suffices for {} \
+         of these per second. Widen the range, or lower `outstanding` or `request_rate`",
         ports / TIME_WAIT_S
     )
 }
@@ -57,6 +57,6 @@ mod tests {
         assert_eq!(range("60999 32768"), None);
         assert_eq!(range("x"), None);
         let text = describe(32_768, 60_999);
-        assert!(text.contains("holds 28232") && text.contains("470 of those per second"), "{text}");
+        assert!(text.contains("has 28232 ports") && text.contains("470 of these per second"), "{text}");
     }
 }

@@ -456,8 +456,8 @@ impl Warning {
             {
                 format!(
                     "datagrams are not packets: in {workload} of {arm} {} datagrams arrived as one packet at the receiver's interface; \
-                 nothing on this path segments them, so the figures do not contain the cost of single packets: set `offload = \"none\"`, or treat \
-                 `tx-udp-segmentation` of the sender's interface with `off`, to send each as a packet",
+                 nothing on this path segments them, so the figures do not contain the cost of single packets; to send each datagram as a packet, \
+                 set `offload = \"none\"`, or switch `tx-udp-segmentation` of the sender's interface off by a treatment",
                     three_digits(*datagrams_per_packet)
                 )
             }
@@ -476,8 +476,8 @@ impl Warning {
             ),
             Self::RequestsLost { arm, workload, lost, requests } => format!(
                 "requests lost: {lost} of {requests} requests ({}) in {workload} of {arm} had no response in time and are in no percentile; \
-                 the latency is that of the other requests only: compare the arms in the share of requests without a response, too, \
-                 and look for drops on the path",
+                 the latency is that of the other requests only: compare the share of lost requests of the arms as well, and look for drops \
+                 on the path",
                 human_share(*lost as f64 / (*requests).max(1) as f64)
             ),
             Self::ScheduleMissed { arm, workload, pacing_error_p99_ns } => format!(
@@ -552,15 +552,15 @@ impl Warning {
             Self::RecordsDamaged { lines, detail } => damage::words(lines, detail),
             Self::RecordIncomplete { bytes } => damage::of_incomplete(*bytes),
             Self::BlockIncomplete { block, trials } => format!(
-                "incomplete block: block {} was not finished, so its {} {} in no value, verdict or count, because a change of a host is found at \
-                 the end of a block only; the block counts when the run finishes it, or when `netduel run --resume` repeats it",
+                "incomplete block: block {} was not finished, so its {} {} in no value, verdict or count: hosts are compared with the start of \
+                 the run after each whole block; let the run finish the block, or repeat it with `netduel run --resume`",
                 block.saturating_add(1),
                 plural(*trials, "trial"),
                 if *trials == 1 { "is" } else { "are" }
             ),
             Self::HostDiffered { host, block, detail } => format!(
-                "host differed: after block {} host {host} was not as at the start of the run: {detail}; the difference did not last, or may not \
-                 concern the path, so the block counts: look at its trials, and repeat the run when they stand out",
+                "host differed: after block {} host {host} differed from the start of the run: {detail}; the difference was temporary, or may \
+                 not concern the path, so the block counts: compare its trials with those of other blocks, and repeat the run if they differ",
                 block.saturating_add(1)
             ),
             Self::StealTime { host, share_max, trials } => format!(

@@ -102,7 +102,7 @@ impl Rules<'_> {
         missing.map(|condition| Check {
             sides: "conditions".to_owned(),
             name: condition.to_string(),
-            verdict: "nothing was compared that the condition is about".to_owned(),
+            verdict: "no comparison has the metric, workload and arm of the condition".to_owned(),
             values: Vec::new(),
             tone: Tone::Open,
             outcome: Outcome::NoData,

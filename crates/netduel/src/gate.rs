@@ -38,7 +38,7 @@ pub fn decide(
         return Err(failure);
     }
     if let Some((condition, _)) = answers.iter().find(|(_, checked)| checked.is_empty()) {
-        let text = format!("failed to apply `{condition}`: nothing was compared that it is about");
+        let text = format!("failed to apply `{condition}`: no comparison has its metric, workload and arm");
         return Err(Failure::message(Kind::NoVerdict, text).remedy("the report names what was not compared"));
     }
     let open = with(Standing::Open);

@@ -95,8 +95,8 @@ fn writable(sys: &Path, device: &Path, slot: &str, interface: &str) -> Result<()
             interface,
             format!("take PCI function {slot} from the bus"),
             format!(
-                "this kernel also has its physical function, and then takes no virtual function away alone (there is no {}); unbind its \
-                 driver (`echo {slot} > {}`), or set `sriov_numvfs` of the physical function, in a command of the plan",
+                "its physical function is on this host, and Linux does not remove a single virtual function there (there is no {}); use a \
+                 `command` that unbinds its driver (`echo {slot} > {}`) or sets `sriov_numvfs` of the physical function",
                 remove.display(),
                 device.join("driver/unbind").display()
             ),

@@ -68,8 +68,7 @@ pub(super) fn run_within(words: &[String], mark: &str, deadline: Duration) -> Re
     }
     let how = match (in_time, status.code(), status.signal()) {
         (false, ..) => format!(
-            "it was ended because it took longer than {} s; a treatment's command must end by itself: correct it, or let it start what goes \
-             on in the background",
+            "it took longer than {} s and was stopped; shorten it, or let it start in the background what has to keep running",
             deadline.as_secs_f64()
         ),
         (_, Some(code), _) => format!("it ended with exit code {code}"),
@@ -213,7 +212,7 @@ mod tests {
         let hang = words(&["sh", "-c", "setsid sleep 1000 & exec sleep 1000"]);
         let failed = run_within(&hang, &mark, Duration::from_millis(200)).unwrap_err().to_string();
         assert!(failed.contains("longer than 0.2 s") && failed.contains("`sh -c setsid sleep"), "{failed}");
-        assert!(failed.contains("must end by itself"), "{failed}");
+        assert!(failed.contains("was stopped; shorten it"), "{failed}");
         assert!(marked(format!("{MARK}={mark}").as_bytes(), soon_ns()).is_empty());
     }
 

@@ -16,9 +16,9 @@ const ROOT: &str = "/proc/sys";
 
 /// `tcp_set_default_congestion_control` in net/ipv4/tcp_cong.c: another namespace than the first takes unrestricted ones only.
 const CONGESTION_CONTROL: &str = "net.ipv4.tcp_congestion_control";
-const CONGESTION_CONTROL_HELD: &str = "the kernel does not permit it; it takes root, and in a network namespace only what the \
-     machine allows to everybody (`net.ipv4.tcp_allowed_congestion_control`); the workload's `congestion` sets that of the test's own \
-     connections";
+const CONGESTION_CONTROL_HELD: &str = "the kernel does not permit it; run the agent as root, and in a network namespace choose a congestion \
+     control that `net.ipv4.tcp_allowed_congestion_control` of the machine lists; or set `congestion` of the workload, which changes the \
+     connections of the test only";
 
 /// The value of a sysctl.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -25,7 +25,7 @@ pub(super) fn section(run: &Run, analysis: &Analysis) -> Section {
         } else if words::has_proven_trials(plan) {
             "No trial has the proof of its path."
         } else {
-            "Trials with events are not proven: their path changes on purpose. The events of each trial say what carried the bytes."
+            "Trials with events have no proof of path, because events change the path. The section of the workload has the interfaces in order of time."
         };
         vec![Block::Paragraph(text.into())]
     } else {

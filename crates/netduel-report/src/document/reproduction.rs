@@ -92,13 +92,13 @@ fn by_hand(plan: &ResolvedPlan) -> Vec<Block> {
 /// With which rights the settings are changed, and where.
 fn who_changes_settings(plan: &ResolvedPlan) -> &'static str {
     if words::is_in_lab(plan) {
-        "The equivalent commands. They need no root where user namespaces are allowed; `netduel lab path` applies to both guests. Note \
-         the values before; a run restores them by itself."
+        "The equivalent commands. They need no root where user namespaces are allowed; `netduel lab path` applies to both guests. Write \
+         down the earlier values: a run restores them, these commands do not."
     } else if plan.has_provider_treatments() {
-        "The equivalent commands: `az` with your login, all others as root on the named host. Note the values before; a run restores \
-         them by itself."
+        "The equivalent commands: `az` with your login, all others as root on the named host. Write down the earlier values: a \
+         run restores them, these commands do not."
     } else {
-        "The equivalent commands, as root on the named host. Note the values before; a run restores them by itself."
+        "The equivalent commands, as root on the named host. Write down the earlier values: a run restores them, these commands do not."
     }
 }
 

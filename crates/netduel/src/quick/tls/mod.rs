@@ -49,8 +49,8 @@ pub enum TlsError {
     },
     /// The server closed the connection instead of proving the secret.
     #[error(
-        "the server at {address} closed the connection: the secret of the pairing is no longer its own, or it has no room for \
-         more clients; pair again with the string that it prints now"
+        "the server at {address} closed the connection: its pairing string has changed, or it has too many clients; pair again with the \
+         string that it prints now, or wait"
     )]
     Refused {
         /// The address.
