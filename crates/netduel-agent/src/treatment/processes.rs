@@ -68,7 +68,8 @@ pub(super) fn run_within(words: &[String], mark: &str, deadline: Duration) -> Re
     }
     let how = match (in_time, status.code(), status.signal()) {
         (false, ..) => format!(
-            "it took longer than {} s and was stopped; shorten it, or let it start in the background what has to keep running",
+            "it took longer than {} s and was stopped; shorten it, or let it start in the background what has to keep \
+             running",
             deadline.as_secs_f64()
         ),
         (_, Some(code), _) => format!("it ended with exit code {code}"),
