@@ -31,6 +31,11 @@ const FAMILIES: &str = "netduel-families";
 const SUBNETS: &str = "netduel-subnets";
 const SPOT: &str = "netduel-spot";
 const BUDGET: &str = "netduel-budget";
+/// All names.
+const NAMES: [&str; 15] = [
+    BED, CREATED, PRICE, KIND, PRICE_READ, TEMPLATE, SHUTDOWN, SIZE, ZONE, IMAGE, PLACEMENT, FAMILIES,
+    SUBNETS, SPOT, BUDGET,
+];
 
 /// What the tags of a group say.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,8 +59,8 @@ pub struct Tags {
 }
 
 impl Tags {
-    /// Reads the tags of a group; `None` when it is not a bed. Other tags are not looked at. Others with access to the subscription wrote them:
-    /// a name is a word of the commands that messages propose, and of paths.
+    /// Reads the tags of a group; `None` when it is not a bed. Other tags are not looked at. An empty value is none. Others with access to the
+    /// subscription wrote them: a name is a word of the commands that messages propose, and of paths.
     pub fn read(tags: &BTreeMap<String, String>) -> Option<Self> {
         Some(Self {
             bed: tags.get(BED).filter(|name| is_name(name))?.clone(),
@@ -73,7 +78,7 @@ impl Tags {
                 families: tags.get(FAMILIES).and_then(|text| of_word(text)),
                 subnets: tags.get(SUBNETS).and_then(|text| text.parse().ok()),
                 spot: tags.get(SPOT).and_then(|text| text.parse().ok()),
-                budget: tags.get(BUDGET).cloned(),
+                budget: tags.get(BUDGET).filter(|text| !text.is_empty()).cloned(),
                 ..BedSpec::default()
             },
         })
@@ -137,6 +142,14 @@ impl Tags {
         pairs.extend(spot.map(|spot| (SPOT, spot.to_string())));
         pairs.extend(budget.clone().map(|budget| (BUDGET, budget)));
         pairs
+    }
+
+    /// The names of tags of netduel that a group has with a value and these have not: those of keys that the file of the bed has no more, and of
+    /// a price that is not known any more.
+    pub fn dropped_from(&self, group: &BTreeMap<String, String>) -> Vec<&'static str> {
+        let own = self.pairs();
+        let has_value = |name: &&str| group.get(*name).is_some_and(|value| !value.is_empty());
+        NAMES.into_iter().filter(|name| has_value(name) && !own.contains_key(name)).collect()
     }
 }
 
@@ -212,6 +225,32 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn tags_that_a_bed_has_no_more_are_named_and_have_no_value_when_they_are_empty() {
+        let bed = |keys: &str| {
+            let text = format!("name = \"x\"\nregion = \"westeurope\"\nsize = \"Standard_DS4_v2\"\n{keys}");
+            bed::parse(&text, "x.toml").unwrap_or_else(|errors| panic!("{errors}"))
+        };
+        let rich = Tags {
+            price: Some("1.25 EUR".parse().unwrap()),
+            price_read_unix_s: Some(7),
+            template_sha256: Some("0a".repeat(32)),
+            ..Tags::of(&bed("zone = 1\nbudget = \"20 EUR\"\n"), 7)
+        };
+        let mut group = owned(&rich);
+        assert!(group.keys().all(|name| NAMES.contains(&name.as_str())), "{group:?}");
+        group.insert("owner".to_owned(), "me".to_owned());
+        assert_eq!(rich.dropped_from(&group), [""; 0]);
+        let plain = Tags::of(&bed(""), 7);
+        let dropped = plain.dropped_from(&group);
+        assert_eq!(dropped, [PRICE, PRICE_READ, TEMPLATE, ZONE, BUDGET]);
+        for name in dropped {
+            group.insert(name.to_owned(), String::new());
+        }
+        assert_eq!(Tags::read(&group), Some(plain.clone()));
+        assert_eq!(plain.dropped_from(&group), [""; 0]);
     }
 
     #[test]

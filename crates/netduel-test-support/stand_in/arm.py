@@ -174,6 +174,8 @@ class Endpoint(BaseHTTPRequestHandler):
             return self.answer(200, {"value": shown})
         if not rest:
             return self.group(base, group, body)
+        if rest == "/providers/microsoft.resources/tags/default" and self.command == "PATCH":
+            return self.merge_tags(path, group, body)
         if self.resource(base, group, rest, query, body):
             return
         deployment = re.fullmatch(r"/(?:providers/microsoft\.resources/)?deployments/([^/]+)(/.*)?", rest)
@@ -254,6 +256,16 @@ class Endpoint(BaseHTTPRequestHandler):
         if self.command == "HEAD":
             return self.answer(204)
         return self.answer(200, groups[name])
+
+    def merge_tags(self, path, group, body):
+        """Sets tags of a group, and keeps its others, as Azure does; a PUT of the group replaces all of them."""
+        if group not in groups:
+            return self.answer(404, failure("ResourceGroupNotFound", f"Resource group '{group}' could not be found."))
+        if body.get("operation") != "Merge":
+            return self.answer(400, failure("InvalidTagOperation", f"The operation {body.get('operation')} is not played here."))
+        tags = groups[group]["tags"]
+        tags.update(body["properties"]["tags"])
+        self.answer(200, {"id": path, "name": "default", "type": "Microsoft.Resources/tags", "properties": {"tags": tags}})
 
     def resource(self, base, group, rest, query, body):
         """What a deployment has made: lists, one of them, its changes, and the state of a VM."""

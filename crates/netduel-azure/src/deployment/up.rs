@@ -28,6 +28,8 @@ pub struct Prepared {
     pub tags: Tags,
     /// Whether a part of it exists already.
     pub exists: bool,
+    /// The names of tags of its group that have a value and shall have none.
+    pub dropped: Vec<&'static str>,
     /// The price of a VM; `None` when it is unknown.
     pub price: Option<DatedPrice>,
     /// Whether prices cannot be looked up now; the price is an earlier one then.
@@ -83,10 +85,29 @@ pub fn prepare_with(
         ..Tags::of(bed, created.unwrap_or(unix_s))
     };
     budget::check(&tags, &bed.size.name, &bed.region, unix_s, ShutdownTime::CREATION_MIN)?;
-    Ok(Prepared { subscription, tags, exists: existing.is_some(), price: dated, is_price_earlier })
+    let of_group = existing.as_ref().and_then(|group| group.tags.as_ref());
+    let dropped = of_group.map(|of_group| tags.dropped_from(of_group)).unwrap_or_default();
+    let exists = existing.is_some();
+    Ok(Prepared { subscription, tags, exists, dropped, price: dated, is_price_earlier })
 }
 
-/// Creates the group and requests the deployment; [`watch`](progress::watch) waits for it. Both files exist, and their paths are absolute.
+/// Creates the group with its tags, or changes the tags of the group that exists. `az group create` would also remove all others from that: the
+/// tags of its user, or of a policy. A merge removes none, so that a tag without a value takes the place of one that the bed has no more.
+fn tag_group(az: &mut dyn Az, bed: &Bed, prepared: &Prepared) -> Result<(), CallError> {
+    let Prepared { subscription, tags, exists, dropped, .. } = prepared;
+    let group = bed.group();
+    let dropped = dropped.iter().map(|name| (*name, String::new()));
+    let pairs = tags.pairs().into_iter().chain(dropped);
+    let pairs: Vec<String> = pairs.map(|(name, value)| format!("{name}={value}")).collect();
+    let id = format!("/subscriptions/{}/resourceGroups/{group}", subscription.id);
+    let create = ["group", "create", "--name", &group, "--location", &bed.region, "--tags"];
+    let merge = ["tag", "update", "--resource-id", &id, "--operation", "Merge", "--tags"];
+    let words = if *exists { merge } else { create };
+    let words: Vec<&str> = words.into_iter().chain(pairs.iter().map(String::as_str)).collect();
+    az.call(&subscription.within(&words), CALL_LIMIT).map(drop)
+}
+
+/// Tags the group and requests the deployment; [`watch`](progress::watch) waits for it. Both files exist, and their paths are absolute.
 ///
 /// # Errors
 /// [`BedError::Failed`] with the causes of a refused deployment, [`BedError::Interrupted`], and errors of `az`.
@@ -97,12 +118,8 @@ pub fn create(
     template: &Path,
     parameters: &Path,
 ) -> Result<(), BedError> {
+    tag_group(az, bed, prepared)?;
     let group = bed.group();
-    let tags: Vec<String> =
-        prepared.tags.pairs().into_iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let words = ["group", "create", "--name", &group, "--location", &bed.region, "--tags"];
-    let words: Vec<&str> = words.into_iter().chain(tags.iter().map(String::as_str)).collect();
-    az.call(&prepared.subscription.within(&words), CALL_LIMIT)?;
     let (template, parameters) = (template.to_string_lossy(), format!("@{}", parameters.to_string_lossy()));
     let words = ["deployment", "group", "create", "--resource-group", &group, "--name", NAME];
     let files = ["--template-file", &template, "--parameters", &parameters, "--no-wait"];

@@ -138,6 +138,27 @@ fn second_up_keeps_the_time_of_the_first() {
 }
 
 #[test]
+fn second_up_changes_its_own_tags_and_leaves_those_of_the_user() {
+    // The bed had a zone and a budget; the file names none now.
+    let group = r#"{"name": "netduel-x", "location": "westeurope", "properties": {"provisioningState": "Succeeded"},
+        "tags": {"netduel": "x", "netduel-created": "7", "netduel-zone": "1", "netduel-budget": "20 USD", "owner": "@/etc/passwd", "--debug": "x"}}"#;
+    let mut answers = second_up(r#"[{"name": "vm1"}, {"name": "vm2"}]"#);
+    answers[3].1 = group;
+    let prepared = prepared("", &[&answers[..], &[GOOD[5]]].concat()).unwrap();
+    let mut az = FakeAz::new([("tag update", "{}"), ("deployment group create", "")]);
+    create(&mut az, &bed(""), &prepared, Path::new("/t"), Path::new("/p")).unwrap();
+    az.is_done();
+    let call = &az.calls[0];
+    let id = "/subscriptions/22222222-2222-2222-2222-222222222222/resourceGroups/netduel-x";
+    let start =
+        format!("tag update --resource-id {id} --operation Merge --tags netduel=x netduel-created=7 ");
+    assert!(call.starts_with(&start), "{call}");
+    // `az` would read the file that a value beginning with @ names.
+    assert!(!call.contains("owner") && !call.contains('@') && !call.contains("--debug"), "{call}");
+    assert!(call.contains(" netduel-zone= netduel-budget= --subscription "), "{call}");
+}
+
+#[test]
 fn size_that_is_not_offered_is_refused_with_the_reason() {
     let restricted =
         SKU.replace("null", r#"[{"type": "Location", "reasonCode": "NotAvailableForSubscription", "restrictionInfo": {"zones": null}}]"#);

@@ -32,7 +32,7 @@ pub fn fails(text: &str) -> Value {
 }
 
 /// Answers to each command of a bed that can be created.
-pub fn answers() -> [(&'static str, Value); 15] {
+pub fn answers() -> [(&'static str, Value); 16] {
     let tags = |created: &str| json!({ "netduel": "x", "netduel-created": created, "netduel-price": "2.00 EUR", "netduel-shutdown": "19:00" });
     let group =
         |created: &str| json!({ "name": "netduel-x", "location": "westeurope", "tags": tags(created) });
@@ -42,6 +42,7 @@ pub fn answers() -> [(&'static str, Value); 15] {
         ("account show", prints(&json!({ "id": "22222222-2222-2222-2222-222222222222", "name": "fake" }))),
         ("group exists", json!([{ "when": "exists", "out": "true\n" }, { "out": "false\n" }])),
         ("group create", json!([{ "create": "exists" }])),
+        ("tag update", json!([{}])),
         ("group delete", json!([{ "remove": "exists" }])),
         ("group show", prints(&group("1795343407"))),
         ("group list", prints(&json!([group("1700000000")]))),

@@ -82,9 +82,10 @@ fn half_created_bed_is_completed_by_a_second_up() {
     let calls = scene.calls();
     let requests = calls.lines().filter(|call| call.starts_with("deployment group create"));
     assert_eq!(requests.count(), 2, "{calls}");
-    // The bed has the age of its first part.
-    let group = calls.lines().rfind(|call| call.starts_with("group create")).unwrap();
-    assert!(group.contains("netduel-created=1795343407"), "{group}");
+    // The bed has the age of its first part, and the tags that others have set stay.
+    let tagged: Vec<&str> = calls.lines().filter(|call| call.starts_with("tag update")).collect();
+    assert!(matches!(tagged.as_slice(), [one] if one.contains("netduel-created=1795343407")), "{calls}");
+    assert_eq!(calls.lines().filter(|call| call.starts_with("group create")).count(), 1, "{calls}");
 }
 
 #[test]

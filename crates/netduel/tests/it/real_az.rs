@@ -97,12 +97,25 @@ fn beds_are_created_completed_listed_changed_and_deleted() {
 }
 
 fn bed_is_created_completed_listed_and_deleted(scene: &Scene) {
-    let bed = scene.bed("x");
+    let bed = scene.bed_with("x", "Standard_D4s_v3", "region = \"westeurope\"\nbudget = \"100 USD\"");
     let up = scene.run(&["azure", "up", &bed]).expect_code(0);
     assert_names(&up.stdout, &["the bed x is up in westeurope", "ssh netduel@192.0.2."]);
     // The price comes from the service, through the proxy: that of Linux by the hour, for two VMs.
     assert_names(&up.stderr, &["VM vm1 created", "subscription stand-in: 0.50 USD an hour without disks"]);
+    // A second `up` changes the tags of the bed, and leaves those that its user has set.
+    let id = "/subscriptions/22222222-2222-2222-2222-222222222222/resourceGroups/netduel-x";
+    scene.az.ask(&["tag", "update", "--resource-id", id, "--operation", "Merge", "--tags", "owner=me"]);
+    let tags = || -> Value {
+        let shown = scene.az.ask(&["group", "show", "--name", "netduel-x", "--query", "tags"]);
+        serde_json::from_str(&shown).unwrap()
+    };
+    let first = tags();
+    assert_eq!((&first["owner"], &first["netduel-budget"]), (&"me".into(), &"100 USD".into()), "{first}");
+    scene.bed("x");
     scene.run(&["azure", "up", &bed]).expect_code(0);
+    let second = tags();
+    assert_eq!((&second["owner"], &second["netduel-budget"]), (&"me".into(), &"".into()), "{second}");
+    assert_eq!(second["netduel-created"], first["netduel-created"]);
     let beds = scene.beds();
     assert_eq!((&beds[0]["name"], &beds[0]["region"]), (&"x".into(), &"westeurope".into()));
     scene.run(&["azure", "down", "x", "--yes"]).expect_code(0);
