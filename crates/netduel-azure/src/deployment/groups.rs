@@ -51,7 +51,7 @@ pub fn find(az: &mut dyn Az, bed: &str, subscription: &Subscription) -> Result<O
     }
 }
 
-/// All beds of a subscription, by name.
+/// All beds of a subscription, by name. Others may use the tag, too: the group of a bed has the name of the bed.
 ///
 /// # Errors
 /// Errors of `az`.
@@ -59,6 +59,7 @@ pub fn list(az: &mut dyn Az, subscription: &Subscription) -> Result<Vec<(Group, 
     let groups: Vec<Group> = ask(az, &subscription.within(&["group", "list", "--tag", tags::BED]))?;
     let mut beds: Vec<(Group, Tags)> =
         groups.into_iter().filter_map(|group| group.bed().map(|tags| (group, tags))).collect();
+    beds.retain(|(group, tags)| group.name.eq_ignore_ascii_case(&Bed::group_of(&tags.bed)));
     beds.sort_by(|(left, _), (right, _)| left.name.cmp(&right.name));
     Ok(beds)
 }

@@ -93,7 +93,9 @@ fn missing_bed_and_group_without_its_tag_differ() {
 fn list_has_the_beds_with_their_tags_by_name() {
     let second = GROUP.replace("netduel-x", "netduel-a").replace("\"netduel\": \"x\"", "\"netduel\": \"a\"");
     let untagged = r#"{"name": "other", "location": "westeurope", "tags": null}"#;
-    let answer = format!("[{GROUP}, {untagged}, {second}]");
+    // A group of others with the tag of a bed is no bed: `down` would not find it.
+    let of_others = GROUP.replace("netduel-x", "production");
+    let answer = format!("[{GROUP}, {untagged}, {of_others}, {second}]");
     let mut az = FakeAz::new([("group list --tag netduel --subscription 2222", answer.as_str())]);
     let beds = list(&mut az, &subscription()).unwrap();
     let shown: Vec<(&str, Option<u64>)> =

@@ -3,7 +3,6 @@ use netduel_azure::az::Az;
 use netduel_azure::deployment::groups::Group;
 use netduel_azure::deployment::{BedError, Inventory, Subscription, budget, groups, inventory};
 use netduel_azure::tags::Tags;
-use netduel_model::bed::Bed;
 
 use super::bed_file::read_bed;
 use super::session::{failed, now_unix_s};
@@ -161,9 +160,6 @@ impl Deployed {
 
 /// The only bed.
 fn only(beds: Vec<(Group, Tags)>, subscription: &Subscription, how: &str) -> Result<Group, Failure> {
-    // Others may use the tag, too: the group of a bed has its name.
-    let beds: Vec<(Group, Tags)> =
-        beds.into_iter().filter(|(group, tags)| group.name == Bed::group_of(&tags.bed)).collect();
     let names: Vec<String> = beds.iter().map(|(_, tags)| tags.bed.clone()).collect();
     let mut groups = beds.into_iter().map(|(group, _)| group);
     match (groups.next(), groups.next()) {
