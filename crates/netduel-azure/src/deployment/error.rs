@@ -42,6 +42,12 @@ pub enum BedError {
         /// The region of the file.
         region: String,
     },
+    /// Azure is deleting the bed.
+    #[error("Azure is deleting the bed {bed}; create it again when `netduel azure list` does not show it")]
+    BeingDeleted {
+        /// Name of the bed.
+        bed: String,
+    },
     /// There is no such bed.
     #[error("there is no bed {bed} in the subscription {subscription}; `netduel azure list` shows all")]
     NoBed {

@@ -25,9 +25,26 @@ pub struct Group {
     /// Its tags.
     #[serde(default)]
     pub tags: Option<BTreeMap<String, String>>,
+    /// What Azure does with it.
+    #[serde(default)]
+    pub properties: Option<GroupProperties>,
+}
+
+/// What Azure does with a resource group.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GroupProperties {
+    /// `Succeeded`, or what Azure does now, for example `Deleting`.
+    #[serde(default, deserialize_with = "or_default")]
+    pub provisioning_state: String,
 }
 
 impl Group {
+    /// Whether Azure deletes it: nothing can be created in it, and it is gone some minutes later.
+    pub fn is_being_deleted(&self) -> bool {
+        self.properties.as_ref().is_some_and(|properties| properties.provisioning_state == "Deleting")
+    }
+
     /// Its tags as those of a bed; `None` when it is none.
     pub fn bed(&self) -> Option<Tags> {
         Tags::read(self.tags.as_ref()?)

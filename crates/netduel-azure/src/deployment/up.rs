@@ -56,6 +56,9 @@ pub fn prepare_with(
 ) -> Result<Prepared, BedError> {
     let subscription = Subscription::find(az, bed.subscription.as_deref())?;
     let existing = groups::find(az, &bed.name, &subscription)?;
+    if existing.as_ref().is_some_and(Group::is_being_deleted) {
+        return Err(BedError::BeingDeleted { bed: bed.name.clone() });
+    }
     if let Some(Group { location, .. }) = existing.as_ref().filter(|group| group.location != bed.region) {
         let (found, region) = (location.clone(), bed.region.clone());
         return Err(BedError::Region { bed: bed.name.clone(), found, region });

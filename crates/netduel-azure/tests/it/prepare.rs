@@ -138,6 +138,14 @@ fn second_up_keeps_the_time_of_the_first() {
 }
 
 #[test]
+fn bed_that_azure_is_deleting_is_not_completed() {
+    let deleting = GROUP.replace(r#""tags""#, r#""properties": {"provisioningState": "Deleting"}, "tags""#);
+    let answers = [VERSION, ACCOUNT, ("group exists", "true"), ("group show", deleting.as_str())];
+    let error = refused("", &answers);
+    assert!(error.contains("Azure is deleting the bed x; create it again when"), "{error}");
+}
+
+#[test]
 fn second_up_changes_its_own_tags_and_leaves_those_of_the_user() {
     // The bed had a zone and a budget; the file names none now.
     let group = r#"{"name": "netduel-x", "location": "westeurope", "properties": {"provisioningState": "Succeeded"},

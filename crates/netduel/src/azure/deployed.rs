@@ -88,6 +88,9 @@ impl Deployed {
         let subscription = subscription.or(subscription_of_file.as_deref());
         let subscription = Subscription::find(az, subscription).map_err(failed)?;
         let (group, tags) = choose(az, name.as_deref(), &subscription, &doing, "name one with --bed")?;
+        if group.is_being_deleted() {
+            return Err(failed(BedError::BeingDeleted { bed: tags.bed }));
+        }
         old::warn(az, &subscription, None, now_unix_s());
         let inventory = inventory::look_up(az, &group, &tags, &subscription).map_err(failed)?;
         Ok(Self { subscription, group, tags, inventory })

@@ -143,7 +143,7 @@ fn list(wanted: Option<&str>, json: bool) -> Result<(), Failure> {
     let lines: Vec<String> =
         beds.iter().map(|(group, tags)| shown::listed(&group.location, tags, now)).collect();
     print_lines(&lines.concat())?;
-    old::warn_of(beds.iter().map(|(_, tags)| tags), now);
+    old::warn_of(&beds, now);
     Ok(())
 }
 
@@ -153,7 +153,8 @@ mod tests {
 
     #[test]
     fn question_names_the_resources_of_others() {
-        let group = Group { name: "netduel-x".to_owned(), location: "westeurope".to_owned(), tags: None };
+        let (name, location) = ("netduel-x".to_owned(), "westeurope".to_owned());
+        let group = Group { name, location, tags: None, properties: None };
         let subscription = Subscription { id: "1".to_owned(), name: "mine".to_owned() };
         let asked = |foreign: &[&str]| {
             let foreign = Foreign(foreign.iter().map(|name| (*name).to_owned()).collect());

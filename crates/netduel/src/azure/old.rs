@@ -2,7 +2,8 @@
 use std::time::Duration;
 
 use netduel_azure::az::{Az, CallError};
-use netduel_azure::deployment::{Subscription, groups};
+use netduel_azure::deployment::Subscription;
+use netduel_azure::deployment::groups::{self, Group};
 use netduel_azure::tags::Tags;
 use netduel_model::bed::shutdown::ShutdownTime;
 use netduel_sys::clock::monotonic_ns;
@@ -18,7 +19,7 @@ const SEARCH_LIMIT_NS: u64 = 10_000_000_000;
 /// Warns of the old beds of a subscription, except one. An error here is no reason to stop: the command itself has the subscription, too.
 pub fn warn(az: &mut dyn Az, subscription: &Subscription, except: Option<&str>, now_unix_s: u64) {
     let beds = groups::list(az, subscription).unwrap_or_default();
-    warn_of(beds.iter().map(|(_, tags)| tags).filter(|tags| Some(tags.bed.as_str()) != except), now_unix_s);
+    warn_of(beds.iter().filter(|(_, tags)| Some(tags.bed.as_str()) != except), now_unix_s);
 }
 
 /// As [`warn`], for a command that has not asked for the subscription. It is the current one of `az`. The command needs no bed: the search ends
@@ -51,8 +52,8 @@ impl Az for Until<'_> {
 }
 
 /// Warns of those of these beds that are old.
-pub fn warn_of<'t>(beds: impl IntoIterator<Item = &'t Tags>, now_unix_s: u64) {
-    for tags in beds.into_iter().filter(|tags| is_old(tags, now_unix_s)) {
+pub fn warn_of<'b>(beds: impl IntoIterator<Item = &'b (Group, Tags)>, now_unix_s: u64) {
+    for (_, tags) in beds.into_iter().filter(|bed| is_forgotten(bed, now_unix_s)) {
         let name = &tags.bed;
         let shutdown = match tags.shutdown_time() {
             Some(time) => format!(
@@ -64,6 +65,11 @@ pub fn warn_of<'t>(beds: impl IntoIterator<Item = &'t Tags>, now_unix_s: u64) {
             "warning: the bed {name} is older than {shutdown}; delete it with `netduel azure down {name}`"
         ));
     }
+}
+
+/// Whether a bed is old, and Azure is not deleting it already.
+fn is_forgotten((group, tags): &(Group, Tags), now_unix_s: u64) -> bool {
+    !group.is_being_deleted() && is_old(tags, now_unix_s)
 }
 
 /// Whether the first shutdown that the VMs of a bed cannot miss has come.
@@ -78,6 +84,7 @@ fn is_old(tags: &Tags, now_unix_s: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use netduel_azure::az::CALL_LIMIT;
+    use netduel_azure::deployment::groups::GroupProperties;
     use netduel_model::bed::BedSpec;
 
     use super::*;
@@ -129,5 +136,15 @@ mod tests {
             assert!(!is_old(&tags(shutdown), created + (hours - 2) * hour), "{shutdown}");
         }
         assert!(!is_old(&Tags { created_unix_s: None, ..tags("19:00") }, created * 2));
+        // What Azure deletes is not forgotten.
+        for (state, is_named) in [("Succeeded", true), ("Deleting", false)] {
+            let group = Group {
+                name: "netduel-x".to_owned(),
+                location: "westeurope".to_owned(),
+                tags: None,
+                properties: Some(GroupProperties { provisioning_state: state.to_owned() }),
+            };
+            assert_eq!(is_forgotten(&(group, tags("19:00")), created + 9 * hour), is_named, "{state}");
+        }
     }
 }

@@ -113,6 +113,14 @@ fn group(region: &str, tags: &Value) -> [(&'static str, Value); 2] {
     [("group exists", json!([{ "out": "true" }])), ("group show", prints(&group))]
 }
 
+/// The group of the bed, which an earlier `down` deletes.
+fn deleting() -> [(&'static str, Value); 2] {
+    let tags = json!({ "netduel": "x" });
+    let properties = json!({ "provisioningState": "Deleting" });
+    let group = json!({ "name": "netduel-x", "location": "westeurope", "tags": tags, "properties": properties });
+    [("group exists", json!([{ "out": "true" }])), ("group show", prints(&group))]
+}
+
 fn price() -> [(&'static str, Value); 1] {
     let price = json!({
         "retailPrice": 0.25, "unitOfMeasure": "1 Hour", "type": "Consumption", "productName": "Virtual Machines DSv3 Series",
@@ -207,6 +215,7 @@ fn before_anything_is_created() -> Vec<Case> {
         },
         case("The resource group is not the bed's", group("westeurope", &json!({ "owner": "me" }))),
         case("The bed exists in another region", group("northeurope", &json!({ "netduel": "x" }))),
+        case("Azure is deleting the bed", deleting()),
         case("There is no connection", [("group exists", fails(OFFLINE))]),
         case("Azure limits the rate of requests", [("group exists", fails(throttled))]),
         case("An answer that netduel does not understand", [("vm list-skus", prints(&json!("none")))]),

@@ -124,6 +124,35 @@ fn several_plans_of_which_none_fits_the_bed_are_refused() {
     scene.bench.assert_nothing_left();
 }
 
+/// `netduel azure run plans/azure-*.toml` on a bed of one type.
+#[test]
+fn all_plans_of_the_articles_in_one_command_run_those_of_the_type_of_the_bed() {
+    let mut scene = Scene::new();
+    fs::write(scene.at("exists"), "").unwrap();
+    scene.answer("vm list --resource-group", prints(&machines("VM deallocated")));
+    let tags = json!({ "netduel": "x", "netduel-created": "1795343407", "netduel-type": "two-nic" });
+    let group = json!({ "name": "netduel-x", "location": "westeurope", "tags": tags });
+    scene.answer("group show", prints(&group));
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans");
+    let mut plans: Vec<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with("azure-"))
+        .collect();
+    plans.sort();
+    let paths: Vec<String> = plans.iter().map(|name| format!("{folder}/{name}")).collect();
+    let words = ["azure", "run"].into_iter().chain(paths.iter().map(String::as_str)).chain(["--bed", "x"]);
+    let error = scene.run(&words.collect::<Vec<_>>()).expect_code(12).stderr;
+    let fits = ["azure-linux.toml", "azure-throughput.toml"];
+    for name in &plans {
+        let skipped = format!("skipped: {folder}/{name} does not fit the bed");
+        assert_eq!(error.contains(&skipped), !fits.contains(&name.as_str()), "{name}: {error}");
+    }
+    // Nothing is wrong with the others but that the VMs of the bed have to be started.
+    assert_names(&error, &["the bed x does not run: vm1 is deallocated, vm2 is deallocated"]);
+    scene.bench.assert_nothing_left();
+}
+
 #[test]
 fn plan_that_does_not_fit_the_bed_is_refused_before_anything_is_started() {
     let scene = Scene::new();
@@ -203,6 +232,11 @@ fn bed_is_the_only_one_or_the_named_one() {
     scene.answer("group list", prints(&json!([group("x"), group("y")])));
     let error = scene.run(&["azure", "run", "plan.toml"]).expect_code(2).stderr;
     assert_names(&error, &["the subscription fake has x, y", "--bed"]);
+    let mut deleting = group("x");
+    deleting["properties"] = json!({ "provisioningState": "Deleting" });
+    scene.answer("group list", prints(&json!([deleting])));
+    let error = scene.run(&["azure", "run", "plan.toml"]).expect_code(12).stderr;
+    assert_names(&error, &["failed to find the bed: Azure is deleting the bed x"]);
     scene.answer("group list", prints(&json!([])));
     let error = scene.run(&["azure", "run", "plan.toml"]).expect_code(12).stderr;
     assert_names(&error, &["there is none in the subscription fake", "netduel azure up"]);
