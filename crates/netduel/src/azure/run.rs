@@ -7,6 +7,7 @@ use netduel_azure::az::Az;
 use netduel_control::coordinator::RunError;
 use netduel_model::bed::RunBed;
 use netduel_model::plan::ResolvedPlan;
+use netduel_model::shell;
 use netduel_report::document::verdicts::Sides;
 use netduel_report::findings::{BedFinding, Severity, of_bed, see_bed};
 
@@ -96,7 +97,7 @@ fn read_plans(args: &AzureRunArgs) -> Result<Vec<Planned>, Failure> {
         if plan.vms().next().is_none() {
             let text = format!("failed to run {}: it has no host with `bed`", path.display());
             return Err(Failure::message(Kind::Usage, text)
-                .remedy(format!("run it with `netduel run {}`", path.display())));
+                .remedy(format!("run it with `netduel run {}`", shell::word(&path.to_string_lossy()))));
         }
         if !names.insert(plan.name.clone()) {
             let text = format!(

@@ -10,6 +10,7 @@ use netduel_azure::ssh_key::{PublicKey, TEXT_LEN_MAX};
 use netduel_azure::template;
 use netduel_model::bed::Bed;
 use netduel_model::bed::prefix::Prefix;
+use netduel_model::shell;
 
 use super::bed_file::{read_bed, read_text};
 use super::document::print_beds;
@@ -161,7 +162,7 @@ fn with_remains(failure: Failure, bed: &Bed, path: &Path, resources: &BTreeMap<S
     failure.remedy(format!(
         "the resource group {} {exists}: complete it with `netduel azure up {}`, or delete it with `netduel azure down {}`",
         bed.group(),
-        path.display(),
+        shell::word(&path.to_string_lossy()),
         bed.name
     ))
 }
