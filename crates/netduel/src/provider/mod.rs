@@ -349,8 +349,10 @@ impl Provider for AzureProvider {
         let due = self.due(change);
         let mut known = due.iter().filter_map(|(resource, _)| self.resources.get(resource));
         let Some(machine) = known.find_map(|known| known.machine.clone()) else {
-            let reason = format!("{}: the NIC is not attached to a VM, so none can be stopped", change.words);
-            return Err(ProviderError::Failed(reason));
+            return Err(ProviderError::Failed(format!(
+                "{}: the NIC is not attached to a VM, so none can be stopped; attach it, or name another NIC in the plan",
+                change.words
+            )));
         };
         if !self.to_start.contains(&machine) {
             self.refuse_set(change, &machine)?;
@@ -364,7 +366,7 @@ impl Provider for AzureProvider {
         }
         resource::stop(&mut self.az, &machine).map_err(failed)?;
         for (resource, state) in &due {
-            self.set(resource, state)?;
+            self.set(resource, state).map_err(|error| with_log(error, resource))?;
         }
         resource::start(&mut self.az, &machine).map_err(failed)?;
         let mut checks = Vec::new();
@@ -413,6 +415,18 @@ fn refused(error: CallError) -> ProviderError {
             cause: Cause::Other { code: Some(_), .. } | Cause::Unchangeable { .. }, ..
         } => ProviderError::WhileRunning(error.to_string()),
         error => failed(error),
+    }
+}
+
+/// A refusal of a change although the VM was stopped, with what may show the reason.
+fn with_log(error: ProviderError, resource: &Resource) -> ProviderError {
+    let (Resource::Placement { place, .. } | Resource::Nic { place, .. }) = resource;
+    match error {
+        ProviderError::WhileRunning(reason) => ProviderError::WhileRunning(format!(
+            "{reason}; `az monitor activity-log list --resource-group {}` may show why",
+            place.group
+        )),
+        other => other,
     }
 }
 
