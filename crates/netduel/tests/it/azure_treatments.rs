@@ -6,24 +6,31 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use netduel_test_support::NewNamespace;
-use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::azure::prints;
 use crate::azure_errors::{assert_on_page, error_line};
-use crate::support::{Bench, Finished, UnderWay, signal, until};
+use crate::support::{Bench, Finished};
 
 const MAC: &str = "02:00:00:00:00:07";
-const UPDATE: &str = "network nic update --resource-group g --name n --accelerated-networking";
+pub const UPDATE: &str = "network nic update --resource-group g --name n --accelerated-networking";
+/// A treatment that moves the VM `vm1` into a proximity placement group.
+pub const NEAR: &str =
+    "{ azure-placement = \"near\", vm = \"vm1\", resource-group = \"g\", on = \"client\" }";
 
 fn in_namespace(name: &str, body: fn()) {
+    with_interface(&format!("azure_treatments::{name}"), body);
+}
+
+/// Runs a test, by its full name, in a network namespace with the interface of the NIC `n`.
+pub fn with_interface(test: &str, body: fn()) {
     let prepare = "ip link add va address 02:00:00:00:00:07 type veth peer name va-peer; ip link set lo up";
-    NewNamespace { prepare, ..NewNamespace::default() }.run(&format!("azure_treatments::{name}"), body);
+    NewNamespace { prepare, ..NewNamespace::default() }.run(test, body);
 }
 
 /// A folder with `az` and a plan of the arms `off` and `on`, which switch the NIC `n` of the client.
-struct Scene {
-    bench: Bench,
+pub struct Scene {
+    pub bench: Bench,
     plan: PathBuf,
 }
 
@@ -85,7 +92,7 @@ impl Nic {
 }
 
 /// Answers to a switch of the NIC `n` while the VM runs.
-fn live() -> [(String, Value); 2] {
+pub fn live() -> [(String, Value); 2] {
     N.live()
 }
 
@@ -110,7 +117,7 @@ fn stopped() -> [(String, Value); 5] {
 }
 
 /// Answers for the VM `vm1`, which Azure puts into a proximity placement group and takes out of it only while it is stopped.
-fn placement() -> [(String, Value); 6] {
+pub fn placement() -> [(String, Value); 6] {
     let vm = |command: &str| format!("vm {command} --resource-group g --name vm1");
     let group = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/proximityPlacementGroups/near";
     let near = json!({ "proximityPlacementGroup": { "id": group } }).to_string();
@@ -132,12 +139,12 @@ fn placement() -> [(String, Value); 6] {
 }
 
 /// A treatment that switches the NIC.
-fn switch(on: bool) -> String {
+pub fn switch(on: bool) -> String {
     format!("{{ azure-nic = \"n\", resource-group = \"g\", accelerated = {on}, on = \"client\" }}")
 }
 
 impl Scene {
-    fn new(
+    pub fn new(
         answers: impl IntoIterator<Item = (String, Value)>,
         treatments: [&str; 2],
         duration: &str,
@@ -192,7 +199,7 @@ impl Scene {
         fs::write(path, Value::Object(answers).to_string()).unwrap();
     }
 
-    fn netduel(&self, options: &[&str]) -> Command {
+    pub fn netduel(&self, options: &[&str]) -> Command {
         let plan = self.plan.display().to_string();
         let mut command = self.bench.netduel([&["run", plan.as_str()][..], options].concat());
         let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", self.bench.path().join("bin").display());
@@ -204,7 +211,7 @@ impl Scene {
         Finished::from(self.netduel(options).output().unwrap())
     }
 
-    fn calls(&self) -> Vec<String> {
+    pub fn calls(&self) -> Vec<String> {
         let text = fs::read_to_string(self.bench.path().join("calls")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
@@ -220,11 +227,11 @@ impl Scene {
         error
     }
 
-    fn count(&self, start: &str) -> usize {
+    pub fn count(&self, start: &str) -> usize {
         self.calls().iter().filter(|call| call.starts_with(start)).count()
     }
 
-    fn has(&self, file: &str) -> bool {
+    pub fn has(&self, file: &str) -> bool {
         self.bench.path().join(file).exists()
     }
 }
@@ -303,20 +310,6 @@ fn nic_is_switched_and_returned_in_the_subscription_that_has_it() {
 }
 
 #[test]
-fn guard_returns_the_nic_when_the_run_is_killed() {
-    in_namespace("guard_returns_the_nic_when_the_run_is_killed", || {
-        // Whichever arm is first, its first trial has the NIC on and does not end.
-        let scene = Scene::new(live(), [&switch(true), &switch(true)], "600 s");
-        let run = UnderWay::start(scene.netduel(&[]));
-        assert!(until(|| scene.has("on")), "{:?}", scene.calls());
-        signal(run.pid(), Signal::KILL);
-        assert!(until(|| !scene.has("on")), "{:?}", scene.calls());
-        assert!(until(|| scene.count(&format!("{UPDATE} false")) == 1), "{:?}", scene.calls());
-        drop(run);
-    });
-}
-
-#[test]
 fn vm_is_stopped_only_with_permission_and_runs_again() {
     in_namespace("vm_is_stopped_only_with_permission_and_runs_again", || {
         let scene = Scene::toggle(stopped());
@@ -352,8 +345,7 @@ fn vm_of_an_availability_set_is_not_stopped() {
 #[test]
 fn placement_is_made_with_the_vm_stopped_and_returns() {
     in_namespace("placement_is_made_with_the_vm_stopped_and_returns", || {
-        let near = "{ azure-placement = \"near\", vm = \"vm1\", resource-group = \"g\", on = \"client\" }";
-        let scene = Scene::new(placement(), ["", near], "100 ms");
+        let scene = Scene::new(placement(), ["", NEAR], "100 ms");
         let run = scene.run(&["--allow-deallocate"]).expect_code(0);
         assert!(run.stderr.contains("changing vm1 in the proximity group near (a)"), "{}", run.stderr);
         let update = "vm update --resource-group g --name vm1";
@@ -482,8 +474,7 @@ fn mac_address_of_a_nic_is_read_when_its_vm_runs_again() {
 
 #[test]
 fn plan_that_stops_a_vm_is_refused_without_permission_before_anything_is_asked() {
-    let placement = "{ azure-placement = \"near\", vm = \"vm1\", resource-group = \"g\", on = \"client\" }";
-    let scene = Scene::new(live(), ["", placement], "100 ms");
+    let scene = Scene::new(live(), ["", NEAR], "100 ms");
     let error = scene.run(&[]).expect_code(2).stderr;
     assert!(error.contains("vm1 in the proximity group near stops the VM"), "{error}");
     assert!(error.contains("--allow-deallocate"), "{error}");

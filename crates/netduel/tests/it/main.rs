@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 mod azure;
 mod azure_errors;
+mod azure_killed;
 mod azure_plans;
 mod azure_run;
 mod azure_subnets;
