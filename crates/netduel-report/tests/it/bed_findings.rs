@@ -8,7 +8,7 @@ use netduel_model::plan::{ResolvedPlan, parse};
 use netduel_model::snapshot::{HostSnapshot, Route};
 use netduel_report::findings::{BedFinding, Severity, of_bed, see_bed};
 
-use crate::hosts::{azure, other};
+use crate::hosts::{azure, captured, other};
 
 const CLIENT_ID: &str = "13f56399-bd52-4150-9748-7190aae1ff21";
 
@@ -223,17 +223,67 @@ fn machine_is_recognised_by_its_firmware_in_both_orders_of_bytes() {
     assert_eq!(scene.names(), ["bed-other-machine"], "by the metadata service");
 }
 
-#[test]
-fn other_size_or_zone_is_a_warning() {
+/// A scene whose client is a host of `tests/hosts`, as Azure claims it.
+fn scene_of(host: &str) -> Scene {
     let mut scene = Scene::new();
-    scene.bed.vms[0].claimed.size = Some("Standard_D2s_v3".to_owned());
-    scene.bed.vms[0].claimed.zone = Some("3".to_owned());
+    let (_, snapshot) = captured().into_iter().find(|(name, _)| name == host).expect("it is there");
+    let (address, mac) = interface(&snapshot);
+    let cloud = snapshot.cloud.as_ref().expect("it is in a cloud");
+    let vm = &mut scene.bed.vms[0];
+    vm.claimed.size = cloud.size.clone();
+    vm.claimed.zone = cloud.zone.clone();
+    vm.claimed.id = cloud.instance.clone();
+    vm.nics[0].addresses = vec![address];
+    vm.nics[0].mac = Some(mac);
+    scene.hosts.insert(name("client"), snapshot);
+    scene
+}
+
+#[test]
+fn vf_is_recorded_with_driver_and_model_and_the_vm_with_its_physical_host() {
+    for (host, driver, model) in [
+        ("azure-mlx5-active", "mlx5_core", "ConnectX-4 Lx Virtual Function"),
+        ("azure-mana-active", "mana", "Microsoft Azure Network Adapter Virtual Function"),
+    ] {
+        let mut scene = scene_of(host);
+        assert_eq!(scene.names(), [""; 0], "{host}");
+        let vf = scene.nic().seen.as_ref().and_then(|seen| seen.vf.as_ref()).expect("it has one");
+        let facts = (vf.driver.as_deref(), vf.model.as_deref(), vf.state);
+        assert_eq!(facts, (Some(driver), Some(model), VfUse::Active), "{host}");
+        let seen = scene.bed.vms[0].seen.as_ref().expect("it was inspected");
+        assert_eq!(seen.physical_host.as_deref(), Some("AMS21PRDAPP0815"), "{host}");
+    }
+}
+
+#[test]
+fn vf_without_a_driver_is_a_problem_of_the_nic_that_should_have_one() {
+    let mut scene = scene_of("azure-mana-no-driver");
     let found = scene.found();
-    let expected = |found: &BedFinding| found.finding.severity == Severity::Warning && !found.is_of_arm;
     assert!(
-        found.iter().all(expected) && found.iter().any(|found| found.finding.id == "bed-size"),
+        matches!(found.as_slice(), [one] if one.finding.id == "bed-vf-unused" && one.is_of_arm),
         "{found:?}"
     );
+    assert!(found[0].finding.what.ends_with("cannot carry traffic: it has no driver"), "{found:?}");
+    scene.nic().is_accelerated = false;
+    assert_eq!(scene.found(), []);
+}
+
+#[test]
+fn other_size_region_or_zone_is_a_warning() {
+    let mut scene = Scene::new();
+    let cloud = scene.client().cloud.as_mut().expect("it is in a cloud");
+    cloud.region = Some("northeurope".to_owned());
+    cloud.zone = Some("1".to_owned());
+    let claimed = &mut scene.bed.vms[0].claimed;
+    claimed.size = Some("Standard_D2s_v3".to_owned());
+    claimed.region = Some("westeurope".to_owned());
+    claimed.zone = Some("3".to_owned());
+    let found = scene.found();
+    let ids: Vec<&str> = found.iter().map(|found| found.finding.id).collect();
+    assert_eq!(ids, ["bed-size", "bed-region", "bed-zone"], "{found:?}");
+    let expected = |found: &BedFinding| found.finding.severity == Severity::Warning && !found.is_of_arm;
+    assert!(found.iter().all(expected), "{found:?}");
+    assert_eq!(found[2].finding.evidence, ["Azure: 3", "the metadata service of the host: 1"]);
 }
 
 #[test]
