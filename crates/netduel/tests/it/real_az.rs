@@ -91,6 +91,7 @@ impl Scene {
 fn beds_are_created_completed_listed_changed_and_deleted() {
     let Some(scene) = Scene::new() else { return };
     bed_is_created_completed_listed_and_deleted(&scene);
+    template_that_was_deployed_by_other_means_is_a_bed(&scene);
     resources_of_others_in_the_group_are_named_before_they_are_deleted(&scene);
     every_bed_of_the_repository_is_created(&scene);
     nics_and_vms_are_changed_and_returned(&scene);
@@ -121,6 +122,27 @@ fn bed_is_created_completed_listed_and_deleted(scene: &Scene) {
     scene.run(&["azure", "down", "x", "--yes"]).expect_code(0);
     assert_eq!(scene.beds(), json!([]));
     scene.run(&["azure", "down", "x", "--yes"]).expect_code(12);
+}
+
+/// The commands of docs/beds.md.
+fn template_that_was_deployed_by_other_means_is_a_bed(scene: &Scene) {
+    let bed = scene.bed("own");
+    let template = scene.run(&["azure", "template", &bed]).expect_code(0).stdout;
+    let file = scene.bench.path().join("template.json").display().to_string();
+    fs::write(&file, template).unwrap();
+    let group = ["group", "create", "--name", "netduel-own", "--location", "westeurope"];
+    scene.az.ask(&[&group[..], &["--tags", "netduel=own", "netduel-type=two-nic"]].concat());
+    let deployment = ["deployment", "group", "create", "-g", "netduel-own", "-n", "netduel", "--no-wait"];
+    let key = "sshPublicKey=ssh-ed25519 AAAAC3Nz me@here";
+    let (prefixes, tags) = (r#"sourceAddressPrefixes=["192.0.2.1/32"]"#, r#"tags={"netduel": "own"}"#);
+    let parameters = ["--template-file", &file, "--parameters", key, prefixes, tags];
+    scene.az.ask(&[&deployment[..], &parameters].concat());
+    let beds = scene.beds();
+    let listed = &beds[0];
+    assert_eq!((&listed["name"], &listed["price_per_hour"]), (&"own".into(), &Value::Null), "{listed}");
+    // Nothing in the group is of others.
+    scene.run(&["azure", "down", "own", "--yes"]).expect_code(0);
+    assert_eq!(scene.beds(), json!([]));
 }
 
 fn resources_of_others_in_the_group_are_named_before_they_are_deleted(scene: &Scene) {
