@@ -99,6 +99,8 @@ fn beds_are_created_completed_listed_changed_and_deleted() {
 
 fn bed_is_created_completed_listed_and_deleted(scene: &Scene) {
     let bed = scene.bed_with("x", "Standard_D4s_v3", "region = \"westeurope\"\nbudget = \"100 USD\"");
+    let checked = scene.run(&["azure", "check", &bed, "--price"]).expect_code(0).stdout;
+    assert_names(&checked, &["price      0.50 USD an hour for all VMs, as of 20"]);
     let up = scene.run(&["azure", "up", &bed]).expect_code(0);
     assert_names(&up.stdout, &["the bed x is up in westeurope", "ssh netduel@192.0.2."]);
     // The price comes from the service, through the proxy: that of Linux by the hour, for two VMs.
