@@ -6,7 +6,7 @@ use std::fs;
 use netduel_guests::{Bed, Scene, guest_uuid, management_mac};
 use serde_json::{Value, json};
 
-use super::coordinator::{Coordinator, assert_all_valid};
+use super::coordinator::{Coordinator, assert_all_valid, keep};
 use super::run;
 use super::states::REACH_PEER;
 
@@ -203,6 +203,7 @@ fn bed_carries_a_plan(bed: &Bed, coordinator: &Coordinator, plan: &str) {
         "{arms:#}"
     );
     let page = fs::read_to_string(folder.join("report.html")).unwrap();
+    keep(&folder, "bed");
     for part in ["Test bed", "vm1-synthetic", "vm2-accelerated", "guest: VF active", "guest: no VF"] {
         assert!(page.contains(part), "{part:?} is missing in the report");
     }

@@ -9,6 +9,9 @@ use serde_json::Value;
 
 use super::{prepared, run_in_both};
 
+/// The variable with a folder in which reports of beds are kept for people. Without it they go with their bed.
+const KEPT: &str = "NETDUEL_KEEP_REPORTS";
+
 /// The program, with the configuration of ssh of a bed.
 pub struct Coordinator {
     netduel: PathBuf,
@@ -112,6 +115,13 @@ impl Coordinator {
         let words: Vec<&str> = INSPECT.iter().chain(words).copied().collect();
         self.run(bed, &words).expect_code(0).document()
     }
+}
+
+/// Keeps the page of a folder with a report as NAME.html, where the variable names a place for it.
+pub fn keep(report: &Path, name: &str) {
+    let Some(kept) = std::env::var_os(KEPT).map(PathBuf::from) else { return };
+    fs::create_dir_all(&kept).unwrap();
+    fs::copy(report.join("report.html"), kept.join(format!("{name}.html"))).unwrap();
 }
 
 /// The words of `netduel inspect` for its document, whatever it finds.

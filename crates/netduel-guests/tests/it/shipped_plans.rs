@@ -7,7 +7,7 @@ use netduel_guests::{Bed, Scene, guest_uuid, management_mac};
 use serde_json::{Value, json};
 
 use super::azure::{MANAGEMENT_ADDRESS, claim, shown_mac, with_networks_apart};
-use super::coordinator::{Coordinator, Printed, assert_all_valid};
+use super::coordinator::{Coordinator, Printed, assert_all_valid, keep};
 use super::run_in_both;
 
 /// The guests' virtual function leaves, and returns below net_failover.
@@ -244,6 +244,7 @@ fn measure(bed: &Bed, coordinator: &Coordinator, shipped: &Shipped) -> String {
         assert!(!of_arm.is_empty() && of_arm.iter().all(is_proven), "{name}, {count}: {proofs:#?}");
     }
     let page = fs::read_to_string(folder.join("report.html")).unwrap();
+    keep(&folder, shipped.plan);
     for part in ["Test bed"].iter().chain(&shipped.parts) {
         assert!(page.contains(part), "{part:?} is missing in the report of {}", shipped.plan);
     }
