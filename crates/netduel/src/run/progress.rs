@@ -24,6 +24,7 @@ use super::lines::{Standing, fit, run_line};
 use super::rate::{LiveRate, Rate};
 use crate::console::{has_control_sequences, message, tell};
 use crate::figure::trial_value;
+use crate::redaction;
 
 /// Assumed width of a terminal that does not report its own.
 const WIDTH_DEFAULT: usize = 80;
@@ -237,7 +238,7 @@ impl Progress {
     /// Shows the trial in flight with its current value.
     fn now(&self, text: &str) {
         let Some(bars) = &self.bars else { return };
-        let line = words::plain(&format!("  now     {}  {text}", self.trial));
+        let line = words::plain(&redaction::text(&format!("  now     {}  {text}", self.trial)));
         bars.trial.set_message(fit(line.trim_end(), Bars::width()));
     }
 
@@ -307,7 +308,8 @@ impl Progress {
             let arms: Vec<String> =
                 self.plan.arms.iter().filter_map(|arm| self.so_far(workload, &arm.name)).collect();
             if !arms.is_empty() {
-                lines.push(fit(&format!("  median  {workload}: {}", arms.join(", ")), width));
+                let line = redaction::text(&format!("  median  {workload}: {}", arms.join(", ")));
+                lines.push(fit(&line, width));
             }
         }
         bars.figures.set_message(lines.join("\n"));

@@ -183,6 +183,31 @@ fn signal_restores_the_terminal() {
 }
 
 #[test]
+fn redacted_view_and_bars_show_no_name() {
+    let user = "mallory7";
+    for option in ["--live", "--no-live"] {
+        let bench = Bench::new();
+        let plan = short_plan(TWO_PATHS, &format!("{PACED}{LATENCY}"), "blocks_min = 2\nblocks_max = 2");
+        // The question shows that it is the name of a user.
+        let plan = plan
+            .replace("Which path is faster?", &format!("Is /Users/{user} faster?"))
+            .replace("name = \"short\"", &format!("name = \"by-{user}\""))
+            .replace("name = \"accelerated\"", &format!("name = \"for-{user}\""));
+        assert_eq!(plan.matches(user).count(), 3, "{plan}");
+        bench.plan(&plan);
+        let Some(tmux) = Tmux::start(&bench, (120, 40), SHELL) else { return };
+        tmux.send(&format!("netduel run plan.toml --redact {option}; echo ended with $?"));
+        tmux.press("Enter");
+        tmux.wait_for("the end", has_ended);
+        if option == "--live" {
+            assert_had_view(&tmux, "for-user-1");
+        }
+        assert!(until(|| tmux.recorded().contains("for-user-1")), "{option}: {:?}", tmux.recorded());
+        assert!(!tmux.recorded().contains(user), "{option} shows {user}: {:?}", tmux.recorded());
+    }
+}
+
+#[test]
 fn killed_agents_leave_the_view_as_it_is() {
     let bench = Bench::new();
     let Some(tmux) = started(&bench, (100, 30), 500, "") else { return };
@@ -212,10 +237,10 @@ fn assert_had_view(tmux: &Tmux<'_>, text: &str) {
     assert!(until(has_view), "no view with {text:?}: {:?}", tmux.recorded());
 }
 
-/// Starts a quick test of some seconds.
-fn quick_test<'s>(server: &'s Server, size: (u16, u16), options: &str) -> Option<Tmux<'s>> {
+/// Starts a quick test of so many seconds.
+fn quick_test<'s>(server: &'s Server, size: (u16, u16), seconds: u32, options: &str) -> Option<Tmux<'s>> {
     let tmux = Tmux::start(&server.bench, size, SHELL)?;
-    tmux.send(&format!("netduel tcp {} -t 2 -b 20M {options}; echo ended with $?", server.string));
+    tmux.send(&format!("netduel tcp {} -t {seconds} -b 20M {options}; echo ended with $?", server.string));
     tmux.press("Enter");
     Some(tmux)
 }
@@ -224,11 +249,23 @@ fn quick_test<'s>(server: &'s Server, size: (u16, u16), options: &str) -> Option
 fn quick_test_is_shown_and_its_lines_are_printed_at_the_end() {
     let server = Server::start(&[]);
     for (size, options) in [((80, 24), "--live"), ((100, 30), "")] {
-        let Some(tmux) = quick_test(&server, size, options) else { return };
+        let Some(tmux) = quick_test(&server, size, 2, options) else { return };
         let screen = tmux.wait_for("the end", |screen| screen.contains("ended with 0"));
         assert!(!tmux.is_alternate() && screen.contains("bottleneck"), "{screen}");
         assert_had_view(&tmux, "bit/s");
     }
+    server.end();
+}
+
+#[test]
+fn key_q_stops_a_quick_test_and_restores_the_terminal() {
+    let server = Server::start(&[]);
+    let Some(tmux) = quick_test(&server, (100, 30), 600, "") else { return };
+    tmux.wait_for("a rate", |screen| screen.contains("q stop") && screen.contains("bit/s"));
+    tmux.press("q");
+    tmux.wait_for("the end", |screen| screen.contains("ended with 130"));
+    assert_restored(&tmux);
+    drop(tmux);
     server.end();
 }
 
@@ -239,7 +276,7 @@ fn quick_test_for_a_reader_of_lines_has_no_view() {
     for (size, options) in
         [((99, 30), ""), ((120, 40), "--no-live"), ((121, 40), "| cat"), ((122, 40), "--quiet")]
     {
-        let Some(tmux) = quick_test(&server, size, options) else { return };
+        let Some(tmux) = quick_test(&server, size, 2, options) else { return };
         let screen = assert_has_lines(&tmux);
         assert!(screen.contains("bottleneck"), "{size:?} {options}: {screen}");
         assert!(!tmux.recorded().contains(ALTERNATE.0), "{size:?} {options} had a view");

@@ -8,7 +8,7 @@ use netduel_report::words::{self, Tone};
 use super::canvas::{Glyphs, Line, Style, Theme, interval, shares, sparkline};
 use super::state::{Mark, Row, State};
 use crate::redaction;
-use crate::run::lines::{Standing, run_line};
+use crate::run::lines::{Standing, fit, run_line};
 
 /// From this width on the screen has two columns.
 const TWO_COLUMNS_FROM: usize = 120;
@@ -65,9 +65,10 @@ pub fn screen(state: &State, view: &View, (width, height): (usize, usize), now_n
 }
 
 fn head(state: &State, view: &View, width: usize, now_ns: u64) -> Vec<Line> {
-    let run = state.id.as_ref().map_or_else(|| "starting".to_owned(), |id| format!("run {id}"));
-    let name =
-        Line::of(Style::Strong, format!("netduel {}", state.plan.name)).with(Style::Dim, format!("  {run}"));
+    let run = state.id.as_ref();
+    let run = run.map_or_else(|| "starting".to_owned(), |id| format!("run {}", redaction::text(id.as_str())));
+    let name = Line::of(Style::Strong, format!("netduel {}", redaction::text(&state.plan.name)))
+        .with(Style::Dim, format!("  {run}"));
     let counts = if state.total == 0 {
         String::new()
     } else {
@@ -221,8 +222,9 @@ fn name_width<'n>(names: impl Iterator<Item = &'n str>) -> usize {
     names.map(|name| name.chars().count().min(NAME_MAX)).max().unwrap_or(0)
 }
 
+/// A name as it is shown: with `--redact` it may have the name of a host or a user in it.
 fn cut(name: &str) -> String {
-    crate::run::lines::fit(name, NAME_MAX)
+    fit(&redaction::text(name), NAME_MAX)
 }
 
 /// The rows of the arms: the first metric of each workload, and among the details also the other metrics. The settings of an
@@ -264,12 +266,12 @@ fn arms(state: &State, view: &View, width: usize) -> Section {
         let is_now = state.current.as_ref().is_some_and(|current| current.slot.arm == arm.name);
         let style = if is_now { Style::Accent } else { Style::Strong };
         let end = heading.width() + each;
-        heading =
-            heading.with(style, crate::run::lines::fit(arm.name.as_str(), each.saturating_sub(1))).to(end);
+        let name = fit(&redaction::text(arm.name.as_str()), each.saturating_sub(1));
+        heading = heading.with(style, name).to(end);
     }
     let mut lines = vec![heading];
     for ((workload, metric), name) in rows.iter().zip(&names) {
-        let name = crate::run::lines::fit(name, label);
+        let name = fit(name, label);
         let mut line = Line::of(Style::Plain, format!("  {name:<label$}  "));
         for arm in &state.plan.arms {
             let end = line.width() + each;
@@ -312,7 +314,7 @@ fn comparisons(state: &State, view: &View, width: usize) -> Section {
         };
         let weight = if row.is_headline { Style::Strong } else { Style::Plain };
         let mut line = Line::of(weight, format!("  {name}")).to(label + 4);
-        let words = crate::run::lines::fit(&interval_words(row), interval_width);
+        let words = fit(&interval_words(row), interval_width);
         line = line.with(style, format!("{words:<interval_width$}"));
         let room = width.saturating_sub(line.width() + 2);
         let half = row.widths.last().map(|width| format!("+-{:.1} %", width * 50.0)).unwrap_or_default();
@@ -343,8 +345,8 @@ fn interval_words(row: &Row) -> String {
     }
 }
 
-fn baseline(state: &State) -> &str {
-    state.plan.baseline().map_or("", |arm| arm.name.as_str())
+fn baseline(state: &State) -> String {
+    state.plan.baseline().map_or_else(String::new, |arm| redaction::text(arm.name.as_str()))
 }
 
 fn blocks(state: &State, view: &View, width: usize) -> Section {
@@ -397,7 +399,7 @@ fn blocks(state: &State, view: &View, width: usize) -> Section {
 }
 
 fn cpu(state: &State, view: &View, width: usize) -> Section {
-    let hosts: Vec<String> = state.cpu.keys().map(|host| redaction::text(host.as_str())).collect();
+    let hosts: Vec<String> = state.cpu.keys().map(|host| cut(host.as_str())).collect();
     let label = name_width(hosts.iter().map(String::as_str));
     let lines = hosts.iter().zip(state.cpu.values()).map(|(host, cores)| {
         let busiest = cores.iter().copied().enumerate().max_by(|one, other| one.1.total_cmp(&other.1));
@@ -406,7 +408,7 @@ fn cpu(state: &State, view: &View, width: usize) -> Section {
             format!("  core {core} {:.0} %, mean {:.0} %", share * 100.0, mean * 100.0)
         });
         let room = width.saturating_sub(label + 4 + words.len());
-        Line::of(Style::Plain, format!("  {:<label$}  ", cut(host)))
+        Line::of(Style::Plain, format!("  {host:<label$}  "))
             .with(Style::Accent, shares(cores, room, &view.glyphs))
             .with(Style::Plain, words)
     });
@@ -414,15 +416,16 @@ fn cpu(state: &State, view: &View, width: usize) -> Section {
 }
 
 fn counts(state: &State) -> Section {
-    let label = name_width(state.plan.arms.iter().map(|arm| arm.name.as_str()));
-    let lines = state.plan.arms.iter().filter_map(|arm| {
+    let names: Vec<String> = state.plan.arms.iter().map(|arm| cut(arm.name.as_str())).collect();
+    let label = name_width(names.iter().map(String::as_str));
+    let lines = state.plan.arms.iter().zip(&names).filter_map(|(arm, name)| {
         let counts = state.counts.get(&arm.name)?;
         let retransmits = counts.retransmits.map(|count| format!("{count} retransmits"));
         let loss = counts.loss_max.map(|loss| format!("max loss {:.3} %", loss * 100.0));
         let words: Vec<String> = retransmits.into_iter().chain(loss).collect();
         let is_lossy = counts.loss_max.is_some_and(|loss| loss > 0.0);
         let style = if is_lossy { Style::Notice } else { Style::Plain };
-        let line = Line::of(Style::Plain, format!("  {:<label$}  ", cut(arm.name.as_str())));
+        let line = Line::of(Style::Plain, format!("  {name:<label$}  "));
         (!words.is_empty()).then(|| line.with(style, words.join(", ")))
     });
     Section { title: "Retransmits and loss".to_owned(), lines: lines.collect(), newest_last: false }
@@ -442,7 +445,7 @@ fn messages(state: &State, view: &View, width: usize) -> Section {
                     .map(|part| Line::of(style, format!("  {}", part.iter().collect::<String>()))),
             );
         } else {
-            lines.push(Line::of(style, format!("  {}", crate::run::lines::fit(message, room))));
+            lines.push(Line::of(style, format!("  {}", fit(message, room))));
         }
     }
     Section { title: "Messages".to_owned(), lines, newest_last: true }

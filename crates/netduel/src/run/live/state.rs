@@ -372,7 +372,7 @@ impl State {
                         interval: interval.unwrap_or_default(),
                         ratio,
                         widths: widths.clone(),
-                        verdict: words::verdict(metric.metric, comparison),
+                        verdict: redaction::text(&words::verdict(metric.metric, comparison)),
                         tone: words::tone(metric.metric, judged),
                     });
                 }
