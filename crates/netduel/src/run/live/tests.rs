@@ -232,19 +232,58 @@ fn calm([blocks_min, blocks_max]: [u32; 2], arms: &[&str], blocks: u32) -> State
     }
     let is_valid = |trial: &&Trial| trial.is_valid() && trial.slot.workload.as_str() == "udp";
     let valid = run.trials.iter().find(is_valid).expect("a valid trial");
-    let mut state = State::new(&plan, Vec::new());
+    after_blocks(&plan, blocks, |_, _| valid.clone())
+}
+
+/// A run of two arms and one metric, whose ratio differs from block to block by some percent.
+fn uneven(blocks: u32) -> State {
+    let run = recorded("2-real-treatments");
+    let mut plan = run.header.plan.clone();
+    (plan.design.blocks_min, plan.design.blocks_max) = (6, 40);
+    plan.workloads.retain(|name| name.as_str() == "stream");
+    plan.arms.truncate(2);
+    for workload in plan.arms.iter_mut().flat_map(|arm| &mut arm.workloads) {
+        workload.metrics = vec![Metric::Throughput];
+    }
+    let is_valid = |trial: &&Trial| trial.is_valid() && trial.slot.workload.as_str() == "stream";
+    let valid = run.trials.iter().find(is_valid).expect("a valid trial");
+    after_blocks(&plan, blocks, |block, arm| {
+        let mut trial = valid.clone();
+        vary(&mut trial, arm * (u64::from(block) * u64::from(block) * 7 + 3));
+        trial
+    })
+}
+
+/// The state after so many blocks, in which the first two arms have these trials, by block and place of the arm.
+fn after_blocks(plan: &ResolvedPlan, blocks: u32, trial: impl Fn(u32, u64) -> Trial) -> State {
+    let mut state = State::new(plan, Vec::new());
     let id = RunId::new("x").expect("a name");
-    let trials_max = blocks_max * plan.trials_per_block();
+    let trials_max = plan.design.blocks_max * plan.trials_per_block();
     state.apply(&Event::RunStarted { id, trials_max, trials_done: 0 }, 0);
     for block in 0..blocks {
-        for arm in arms.iter().take(2) {
-            let mut trial = valid.clone();
-            (trial.slot.block, trial.slot.arm) = (block, ArmName::new(*arm).expect("a name"));
+        for (arm, place) in plan.arms.iter().take(2).zip(0..) {
+            let mut trial = trial(block, place);
+            (trial.slot.block, trial.slot.arm) = (block, arm.name.clone());
             state.apply(&Event::TrialFinished { trial: Box::new(trial) }, 0);
         }
         state.apply(&Event::BlockFinished { block }, 0);
     }
     state
+}
+
+#[test]
+fn comparison_has_its_interval_and_the_curve_of_its_widths() {
+    let state = uneven(12);
+    let [row] = state.rows.as_slice() else { panic!("{:?}", state.rows) };
+    let (first, last) = (row.widths.first().expect("a width"), row.widths.last().expect("a width"));
+    assert!(row.widths.len() > 2 && last < first, "{:?}", row.widths);
+    let shown = text(&screen(&state, &view(), (200, 40), S));
+    let line = shown.lines().find(|line| line.contains("stream throughput  ")).expect("the comparison");
+    // The estimate with its interval, the interval on an axis, the half-width, and a curve from the widest to the narrowest.
+    assert!(line.contains(&row.interval) && row.interval.contains('['), "{}: {line}", row.interval);
+    assert!(line.contains('●'), "{line}");
+    let half = format!("+-{:.1} % █", last * 50.0);
+    assert!(line.contains(&half) && line.contains('▁'), "no {half}: {line}");
 }
 
 #[test]
