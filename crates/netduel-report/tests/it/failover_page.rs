@@ -104,3 +104,33 @@ fn commands_of_events_have_the_sentence_that_says_where_they_run() {
     let without = markdown::page(&document(&build(&Recipe::default())));
     assert!(without.contains("Each test by hand") && !without.contains(words), "{without}");
 }
+
+#[test]
+fn timeline_has_events_at_one_height_an_axis_for_each_panel_and_medians_over_the_trials() {
+    let page = html::page(&document(&shown()));
+    let pictures = page.split("<figure class=\"chart timeline\"").skip(1);
+    let pictures: Vec<&str> = pictures.map(|rest| rest.split("</figure>").next().unwrap()).collect();
+    assert_eq!(pictures.len(), 2, "one for each arm");
+    for picture in pictures {
+        let numbers: Vec<&str> = picture.split("<text class=\"mark\"").skip(1).collect();
+        assert_eq!(numbers.len(), 2, "two events: {picture}");
+        assert!(numbers.iter().all(|number| number.split('>').next().unwrap().contains(" y=\"12\"")));
+        let (drawn, scale) = picture.split_once("<svg class=\"scale\"").unwrap();
+        let labels = scale.split("<text class=\"rule\"").skip(1);
+        let labels: Vec<&str> = labels.map(|label| label.split(['<', '>']).nth(1).unwrap()).collect();
+        // Gaps and delays have logarithmic axes, the throughput of 16 to 21 Gbit/s has one from 0.
+        let count = |is_of: fn(&str) -> bool| labels.iter().filter(|label| is_of(label)).count();
+        assert_eq!(count(|label| label.starts_with('≤')), 2, "{labels:?}");
+        assert_eq!(count(|label| label == "0"), 1, "{labels:?}");
+        assert!(count(|label| label.ends_with(" Gbit/s")) >= 2, "{labels:?}");
+        let panels: Vec<&str> = drawn.split("<svg x=\"0\"").skip(1).collect();
+        assert_eq!(panels.len(), 3, "gaps, delays, throughput");
+        for panel in panels {
+            let [thin, bold] = ["<path class=\"thin ", "<path class=\"bold "];
+            // Eight trials, two directions.
+            assert_eq!([thin, bold].map(|line| panel.matches(line).count()), [16, 2]);
+            assert!(panel.rfind(thin) < panel.find(bold), "what is drawn later is above");
+            assert!(panel.contains("style=\"opacity:0.15\""), "the trials are faint");
+        }
+    }
+}

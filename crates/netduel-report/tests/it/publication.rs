@@ -7,7 +7,37 @@ use netduel_report::{analyse_run, document, html, markdown, terminal};
 use crate::builder::{Recipe, build};
 use crate::hostile::HOSTILE;
 use crate::look::author;
-use crate::{hosts, old_runs, packets};
+use crate::{failover, hosts, old_runs, packets};
+
+#[test]
+fn cover_and_contents_have_what_a_reader_looks_for_first() {
+    let mut run = build(&Recipe::default());
+    for host in run.header.hosts.values_mut() {
+        host.cloud = hosts::azure().cloud;
+    }
+    run.header.annotations.publication = author();
+    let document = document(&run);
+    let page = html::page(&document);
+    let head = page.split("<div class=\"cover\">").nth(1).unwrap().split("</header>").next().unwrap();
+    for text in [
+        "<h1>Accelerated networking in our test bed</h1>",
+        run.header.plan.question.as_str(),
+        "A. Author, Example Networks",
+        "<dt>Date</dt><dd>2026-11-21 05:30 UTC</dd>",
+        "<dt>Hosts</dt><dd>a and b</dd>",
+        "<dt>Size</dt><dd>Standard_DS4_v2</dd>",
+        "<dt>NIC</dt><dd>veth (virtual)</dd>",
+    ] {
+        assert!(head.contains(text), "no {text} in {head}");
+    }
+    let region = head.split("<dt>Region</dt><dd>").nth(1).unwrap().split("</dd>").next().unwrap();
+    assert!(region.contains("westeurope zone 1"), "{region}");
+    let contents = head.split("<nav class=\"contents\"").nth(1).unwrap().split("<a href=\"#").skip(1);
+    let linked: Vec<&str> = contents.map(|link| link.split('"').next().unwrap()).collect();
+    let sections: Vec<&str> = document.sections.iter().map(|section| section.anchor.as_str()).collect();
+    assert_eq!(linked, sections);
+    assert!(sections.iter().all(|anchor| page.contains(&format!("<section id=\"{anchor}\""))));
+}
 
 #[test]
 fn words_of_the_author_are_in_files_and_not_on_the_terminal() {
@@ -144,6 +174,22 @@ fn summary_is_three_sentences_and_one_picture() {
     );
     for workload in ["bulk", "rr"] {
         assert!(words.contains(workload) && figure.alternative.contains(workload), "{words}");
+    }
+}
+
+#[test]
+fn summary_of_each_kind_of_run_is_three_sentences_and_one_picture() {
+    let mut runs = ["2-real-latency", "2-real-treatments"].map(old_runs::read).to_vec();
+    runs.extend([failover::shown(), packets::swept()]);
+    for run in runs {
+        let document = document(&run);
+        let summary = &document.sections[0];
+        let [Block::Paragraph(text), Block::Figure(_)] = summary.blocks.as_slice() else {
+            panic!("{}: {:?}", run.header.id, summary.blocks)
+        };
+        let words = text.characters();
+        assert_eq!(words.matches(". ").count() + 1, 3, "{}: {words}", run.header.id);
+        assert!(words.ends_with('.'), "{}: {words}", run.header.id);
     }
 }
 
