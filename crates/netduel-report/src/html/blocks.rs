@@ -44,7 +44,7 @@ fn block(block: &Block, page: &mut Page) -> Markup {
         Block::Figure(figure) => figures::figure(figure, page),
         Block::Facts(groups) => html! { @for group in groups { (facts(group)) } },
         Block::Findings(all) => html! { ul.findings { @for one in all { (finding(one)) } } },
-        Block::Code(lines) => html! { pre { code { @for line in lines { (plain(line)) "\n" } } } },
+        Block::Code(lines) => code(lines),
         Block::Folded(title, blocks) => {
             let inner = all(blocks, page);
             html! {
@@ -52,6 +52,11 @@ fn block(block: &Block, page: &mut Page) -> Markup {
             }
         }
     }
+}
+
+/// Commands or a plan. Long lines scroll, so the keyboard has to reach them.
+fn code(lines: &[String]) -> Markup {
+    html! { pre tabindex="0" { code { @for line in lines { (plain(line)) "\n" } } } }
 }
 
 fn headline(headline: &Headline, page: &mut Page) -> Markup {

@@ -16,7 +16,8 @@ use crate::{
 };
 
 /// Names of the places where two labels of a chart cover each other, where one leaves its figure, where the page is too wide, where text
-/// or a mark of a plot has too little contrast, where an axis has no two labels, and where the keyboard does not get. Empty when there is none.
+/// or a mark of a plot has too little contrast, where an axis has no two labels, where a picture has no alternative, and where the keyboard
+/// does not get. Empty when there is none.
 const FAULTS: &str = r#"(() => {
   const view = root.ownerDocument.defaultView, found = [];
   const shown = (box) => box.width > 0 && box.height > 0;
@@ -132,7 +133,11 @@ const FAULTS: &str = r#"(() => {
   for (const element of root.querySelectorAll("[role=img], img")) {
     if (!(element.getAttribute("aria-label") || element.getAttribute("alt"))) found.push(`no alternative: ${words(element)}`);
   }
-  for (const element of root.querySelectorAll(".scroll")) {
+  for (const element of root.querySelectorAll("svg, figure")) {
+    const described = element.closest("[role=img], [aria-hidden=true]") || element.querySelector("[role=img]");
+    if (!described) found.push(`a picture without a role: ${element.tagName} ${words(element)}`);
+  }
+  for (const element of root.querySelectorAll(".scroll, pre")) {
     if (element.scrollWidth > element.clientWidth && element.tabIndex < 0) found.push(`not reached by the keyboard: ${words(element)}`);
   }
   return [`${found.length} faults in ${checked} texts`, ...found.slice(0, 12)].join(" ## ");
