@@ -1,7 +1,7 @@
 //! `netduel compare` with runs of the store and files: what it prints, where it writes, and its exit codes.
 use std::path::PathBuf;
 
-use crate::support::{Bench, STREAM, TWO_PATHS, short_plan, stored};
+use crate::support::{Bench, PACED, STREAM, TWO_PATHS, short_plan, stored};
 
 /// The run that the stored runs of these tests are made of. Its records have no checksum.
 const GOLDEN: &str =
@@ -236,6 +236,37 @@ fn strict_gate_of_a_run_fails_where_the_blocks_are_too_few() {
     assert!(matches!(passed.code, Some(0 | 6)), "{}", passed.stderr);
     let line = "passed: no regression beyond --fail-if is shown; ruled out in 0 of 1 comparisons";
     assert_eq!(passed.stderr.contains(line), passed.code == Some(0), "{}", passed.stderr);
+}
+
+/// Two arms of one path, of which the second sends a third of the rate of [`PACED`].
+const LOSS: &str = r#"
+[[arms]]
+name = "before"
+client = "a"
+server = "b"
+treatments = [{ path = "accelerated" }]
+[[arms]]
+name = "after"
+client = "a"
+server = "b"
+treatments = [{ path = "accelerated" }]
+set = { rate = "100 Mbit/s" }
+"#;
+
+#[test]
+fn gate_of_a_run_fails_where_its_trials_prove_the_loss() {
+    let bench = Bench::new();
+    let plan = bench.plan(&short_plan(LOSS, PACED, "blocks_min = 8\nblocks_max = 8"));
+    let plan = plan.to_str().unwrap();
+    let gate = ["--fail-if", "throughput of stream on after < -5 %"];
+    let failed = bench.run([&["run", plan][..], &gate].concat()).expect_code(11);
+    let line = format!("netduel: failed by `{}`: it is worse: throughput of stream on after: ", gate[1]);
+    let last = failed.stderr.lines().last().unwrap_or_default();
+    assert!(last.starts_with(&line), "{}", failed.stderr);
+    // The stored run has the same answer, and a loss within the limit fails nothing.
+    let stored = bench.run([&["report", "last"][..], &gate].concat()).expect_code(11);
+    assert_eq!(stored.stderr.lines().last(), Some(last));
+    bench.run(["report", "last", "--fail-if", "throughput < -90 %"]).expect_code(0);
 }
 
 #[test]
