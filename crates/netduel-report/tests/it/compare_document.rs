@@ -1,11 +1,11 @@
 //! The page of a comparison to publish: summary, bars, charts where a run lacks a workload, and the words of the author.
 use std::net::IpAddr;
 
-use netduel_model::ids::NAME_LEN_MAX;
+use netduel_model::ids::{HostName, NAME_LEN_MAX};
 use netduel_model::publication::Publication;
 use netduel_model::run::Run;
 use netduel_model::search::SearchState;
-use netduel_model::snapshot::{KernelSettings, Route};
+use netduel_model::snapshot::{Cloud, KernelSettings, PciFunction, Route};
 use netduel_model::workload::{Pps, Traffic};
 use netduel_report::analysis::Analysis;
 use netduel_report::analysis::compare::{Side, compare};
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::builder::{Recipe, build};
 use crate::look::author;
-use crate::{packets, search};
+use crate::{hosts, packets, search};
 
 /// A run of these workloads; the seed also makes its name.
 pub fn run(workloads: &[&'static str], seed: u64) -> Run {
@@ -106,6 +106,37 @@ fn summary_has_the_outcomes_and_one_picture_of_the_values() {
     assert!(titles[0].starts_with("bulk, synthetic: "), "{titles:?}");
     let shown = |document: &Document| terminal::report(document, 120, false);
     assert!(!shown(&document).contains("was compared with"), "the terminal has the verdicts in view");
+}
+
+#[test]
+fn question_program_size_placement_and_nic_model_are_stated_before_the_verdicts() {
+    let [mut before, mut after] = [run(&["bulk"], 1), run(&["bulk"], 2)];
+    let host: HostName = "b".parse().unwrap();
+    let words = |text: &str| Some(text.to_owned());
+    for (run, size, group, device) in [
+        (&mut before, "Standard_D4s_v5", "near", 0x1016),
+        (&mut after, "Standard_D8s_v5", "far-away", 0x00ba),
+    ] {
+        let own = run.header.hosts.get_mut(&host).unwrap();
+        let (cloud, function) = (hosts::azure().cloud.unwrap(), hosts::function());
+        own.cloud = Some(Cloud { size: words(size), placement: words(group), ..cloud });
+        own.interfaces[2].device.pci = Some(PciFunction { device, ..function });
+    }
+    after.header.program = "netduel 0.2.0".to_owned();
+    after.header.plan.question = "Is it as before?".to_owned();
+    let page = terminal::report(&page_of(&[before, after], &Publication::default()), 400, false);
+    let (first, _) = page.split_once("Verdicts\n").unwrap_or_else(|| panic!("no verdicts in {page}"));
+    for (fact, values) in [
+        ("question", ["Is the accelerated path faster than the synthetic one?", "Is it as before?"]),
+        ("netduel", ["netduel 0.1.0", "netduel 0.2.0"]),
+        ("size of host b", ["Standard_D4s_v5", "Standard_D8s_v5"]),
+        ("placement group of host b", ["near", "far-away"]),
+        ("vf0 NIC model of host b", ["15b3:1016", "15b3:00ba"]),
+    ] {
+        let row = first.lines().find(|line| line.trim_start().starts_with(&format!("{fact}  ")));
+        let row = row.unwrap_or_else(|| panic!("no {fact} in {first}"));
+        assert!(values.iter().all(|value| row.contains(value)), "{values:?}: {row}");
+    }
 }
 
 #[test]
