@@ -10,7 +10,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, Signal};
 
 use crate::compare::stored_run;
-use crate::support::{Bench, Finished, send};
+use crate::support::{Bench, Finished, PACED, TWO_PATHS, send, short_plan};
 
 /// A run of the golden files.
 fn golden(name: &str) -> String {
@@ -410,4 +410,53 @@ fn files_of_the_author_are_checked_and_stored_with_a_report() {
         .expect_code(2)
         .stderr;
     assert!(refused.contains("it is an SVG file, which can contain scripts"), "{refused}");
+}
+
+/// A PNG of one pixel.
+const PIXEL: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89\
+    \0\0\0\rIDATx\xdacd\xf8\xcfP\x0f\0\x03\x86\x01\x80Z4}k\0\0\0\0IEND\xaeB`\x82";
+
+/// Everything that a plan can add to its report.
+const REPORT: &str = r##"
+[report]
+title = "Two paths of one host"
+author = "A. Author"
+organization = "Example Networks"
+purpose = "To choose a path."
+audience = "Engineers."
+commentary = """
+Both guests were **idle**.
+"""
+logo = "logo.png"
+accent = "#8a1c7c"
+"##;
+
+#[test]
+fn words_logo_and_accent_of_a_plan_are_on_the_page_of_its_run() {
+    let bench = Bench::new();
+    let logo = bench.path().join("logo.png");
+    fs::write(&logo, PIXEL).unwrap();
+    let plan = bench.plan(&(short_plan(TWO_PATHS, PACED, "blocks_min = 2\nblocks_max = 2") + REPORT));
+    let run = bench.run(["run", plan.to_str().unwrap(), "--out", "run.html"]);
+    // On a busy machine a trial may not count.
+    assert!(matches!(run.code, Some(0 | 6)), "{}", run.stderr);
+    // The run has its own copy of the image.
+    fs::remove_file(logo).unwrap();
+    bench.run(["report", "last", "--out", "report.html"]).expect_code(0);
+    for name in ["run.html", "report.html"] {
+        let page = fs::read_to_string(bench.path().join(name)).unwrap();
+        for text in [
+            "<img class=\"logo\" src=\"data:image/png;base64,iVBORw0KGgo",
+            "alt=\"Logo of Example Networks\"",
+            "<h1>Two paths of one host</h1>",
+            "<p class=\"question\">Which path is faster?</p>",
+            "A. Author, Example Networks",
+            "To choose a path.",
+            "Engineers.",
+            "Both guests were <b>idle</b>.",
+            "--accent: #8a1c7c",
+        ] {
+            assert!(page.contains(text), "{name}: no {text}");
+        }
+    }
 }
