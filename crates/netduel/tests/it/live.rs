@@ -121,6 +121,12 @@ fn keys_show_help_and_details_and_a_new_size_is_filled() {
     tmux.wait_for("verdicts", |screen| VERDICTS.iter().any(|words| screen.contains(words)));
     tmux.resize(160, 45);
     tmux.wait_for("two columns", |screen| screen.lines().filter(|line| line.contains('│')).count() > 30);
+    tmux.resize(80, 24);
+    // What a terminal cuts off has neither the end of the first line nor the last one.
+    tmux.wait_for("a smaller screen", |screen| {
+        screen.lines().next().is_some_and(|first| first.ends_with(" of 500"))
+            && screen.lines().last().is_some_and(|last| last.contains("q stop"))
+    });
     tmux.press("q");
     tmux.wait_for("the end", |screen| screen.contains("ended with 130"));
 }
