@@ -61,7 +61,7 @@ pub use tone::Tone;
 pub use treatment::{changes, server, treatment};
 pub use uses::{brief_launch, launch, uses};
 pub use verdict::{
-    blocks_worth_naming, error_rates, interval, shown_effect, times_with_interval, tone, verdict,
+    blocks_worth_naming, error_rates, half_width, interval, shown_effect, times_with_interval, tone, verdict,
     verdict_legend, verdict_legend_brief,
 };
 pub use warnings::{

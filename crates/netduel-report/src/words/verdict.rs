@@ -243,6 +243,20 @@ pub fn interval(metric: Metric, estimate: &Estimate, sides: Sides) -> String {
     format!("{centre}{interval}")
 }
 
+/// Half of the width of an interval: that of a ratio in percent of the estimate, that of a difference in its unit. Absent for an interval without
+/// both ends.
+pub fn half_width(metric: Metric, estimate: &Estimate) -> Option<String> {
+    let half = (estimate.high - estimate.low) / 2.0;
+    let words = match metric.scale() {
+        Scale::Ratio => format!("{:.1} %", half / estimate.centre * 100.0),
+        Scale::Difference => {
+            let (factor, unit) = difference_unit(metric);
+            format!("{} {unit}", three_digits(half * factor))
+        }
+    };
+    half.is_finite().then_some(words)
+}
+
 fn times_exactly(ratio: f64) -> String {
     format!("{}x", three_digits(ratio))
 }

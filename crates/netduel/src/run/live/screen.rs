@@ -317,7 +317,7 @@ fn comparisons(state: &State, view: &View, width: usize) -> Section {
         let words = fit(&interval_words(row), interval_width);
         line = line.with(style, format!("{words:<interval_width$}"));
         let room = width.saturating_sub(line.width() + 2);
-        let half = row.widths.last().map(|width| format!("+-{:.1} %", width * 50.0)).unwrap_or_default();
+        let half = if row.half.is_empty() { String::new() } else { format!("+-{}", row.half) };
         if room > 34
             && let Some(ratio) = row.ratio
         {

@@ -87,8 +87,10 @@ pub struct Row {
     pub interval: String,
     /// Centre, low and high end as ratios; absent for differences and without a finite interval.
     pub ratio: Option<[f64; 3]>,
-    /// Widths of the interval after each block, as shares of the estimate.
+    /// Widths of the interval after each block: of a ratio as shares of the estimate, of a difference in the metric's unit.
     pub widths: Vec<f64>,
+    /// Half of the last width, with its unit; empty without an interval.
+    pub half: String,
     /// The verdict as of now.
     pub verdict: String,
     /// Whether it is an improvement.
@@ -359,11 +361,16 @@ impl State {
                         .filter(|ends| ends.iter().all(|end| end.is_finite() && *end > 0.0));
                     let key = (workload.name.clone(), metric.title(), comparison.arm.clone());
                     let widths = self.widths.entry(key).or_default();
-                    if let Some([centre, low, high]) = ratio {
-                        widths.push((high - low) / centre);
-                        let from = widths.len().saturating_sub(HISTORY_MAX);
-                        widths.drain(..from);
-                    }
+                    let width = match metric.metric.scale() {
+                        Scale::Ratio => ratio.map(|[centre, low, high]| (high - low) / centre),
+                        Scale::Difference => estimate.map(|one| one.high - one.low),
+                    };
+                    let width = width.filter(|width| width.is_finite());
+                    widths.extend(width);
+                    let from = widths.len().saturating_sub(HISTORY_MAX);
+                    widths.drain(..from);
+                    let half = estimate.filter(|_| width.is_some());
+                    let half = half.and_then(|one| words::half_width(metric.metric, one));
                     rows.push(Row {
                         workload: workload.name.clone(),
                         metric: metric.title(),
@@ -372,6 +379,7 @@ impl State {
                         interval: interval.unwrap_or_default(),
                         ratio,
                         widths: widths.clone(),
+                        half: half.unwrap_or_default(),
                         verdict: redaction::text(&words::verdict(metric.metric, comparison)),
                         tone: words::tone(metric.metric, judged),
                     });

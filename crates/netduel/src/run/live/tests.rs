@@ -282,8 +282,17 @@ fn comparison_has_its_interval_and_the_curve_of_its_widths() {
     // The estimate with its interval, the interval on an axis, the half-width, and a curve from the widest to the narrowest.
     assert!(line.contains(&row.interval) && row.interval.contains('['), "{}: {line}", row.interval);
     assert!(line.contains('●'), "{line}");
-    let half = format!("+-{:.1} % █", last * 50.0);
-    assert!(line.contains(&half) && line.contains('▁'), "no {half}: {line}");
+    let half = format!("+-{} █", row.half);
+    assert!(row.half.ends_with(" %") && line.contains(&half) && line.contains('▁'), "no {half}: {line}");
+}
+
+#[test]
+fn interval_of_a_difference_has_its_half_width_in_its_unit() {
+    let state = calm([10, 12], &["as-usual", "changed"], 10);
+    let loss = state.rows.iter().find(|row| row.ratio.is_none()).expect("the loss");
+    assert_eq!(loss.half, "0 percentage points");
+    let shown = text(&screen(&state, &view(), (200, 40), S));
+    assert!(shown.contains("+-0 percentage points"), "{shown}");
 }
 
 #[test]
