@@ -15,6 +15,7 @@ mod dist;
 mod exports;
 mod fuzz;
 mod guests;
+mod jenkins_schema;
 mod leftovers;
 mod licences;
 mod reduction;
@@ -45,8 +46,8 @@ usage: cargo xtask <command>
   test guests     prepare and run the tests in guests with real NIC drivers, and no others; takes ARGS, --repeat and --busy
   test azure      install the Azure CLI below target (730 MB) and run the tests with it; part of `check` in CI
                   and with REQUIRE_ALL=1, no part of `test`
-  test exports    install pandas below target (400 MB) and read Parquet files and the example notebook with it; part of `check` as
-                  the tests of azure are
+  test exports    fetch the schema of Jenkins and validate JUnit XML with it; install pandas below target (400 MB) and read Parquet
+                  files and the example notebook with it; part of `check` as the tests of azure are
   test clouds     install the AWS CLI and moto, which stands for AWS, below target, and run the commands of the plan for AWS
                   with them; part of no other command
   tidy            the rules of this workspace that no other tool knows
