@@ -230,9 +230,9 @@ fn scene_of(host: &str) -> Scene {
     let (address, mac) = interface(&snapshot);
     let cloud = snapshot.cloud.as_ref().expect("it is in a cloud");
     let vm = &mut scene.bed.vms[0];
-    vm.claimed.size = cloud.size.clone();
-    vm.claimed.zone = cloud.zone.clone();
-    vm.claimed.id = cloud.instance.clone();
+    vm.claimed.size.clone_from(&cloud.size);
+    vm.claimed.zone.clone_from(&cloud.zone);
+    vm.claimed.id.clone_from(&cloud.instance);
     vm.nics[0].addresses = vec![address];
     vm.nics[0].mac = Some(mac);
     scene.hosts.insert(name("client"), snapshot);
