@@ -66,6 +66,15 @@ pub enum ServerEventKind {
         /// Why.
         reason: String,
     },
+    /// Events that have no line of their own: too many within a minute, or the reader of the lines was too slow.
+    NotPrinted {
+        /// Tests that are over.
+        tests: u64,
+        /// Tests that ended without a result.
+        failed: u64,
+        /// Clients and requests that were rejected.
+        refused: u64,
+    },
 }
 
 /// How to pair with a server.

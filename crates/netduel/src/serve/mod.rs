@@ -5,7 +5,7 @@ mod concurrency;
 mod identity;
 mod log;
 mod pending;
-mod refusals;
+mod print_limit;
 pub(crate) mod rules;
 mod session;
 
@@ -51,7 +51,7 @@ pub fn command(args: &ServeArgs) -> Result<(), Failure> {
     signal::on_interrupt(move || drop(interrupt.send(ServerEvent::Interrupt)))
         .map_err(|error| signal::unheard("Ctrl-C", error))?;
     let identity = if args.ephemeral { Identity::draw()? } else { Identity::kept(args.new_identity)? };
-    let log = Arc::new(Log::new(args.json));
+    let log = Arc::new(Log::start(args.json)?);
     let context = ServerContext {
         rules: Rules { longest: args.max_duration, fastest: args.max_rate, streams: args.max_streams },
         bounds: Bounds { idle: args.idle_timeout, line_len: LINE_LEN_MAX, ..Bounds::default() },
@@ -69,6 +69,7 @@ pub fn command(args: &ServeArgs) -> Result<(), Failure> {
         }
     }
     admission.close();
+    log.close();
     Ok(())
 }
 

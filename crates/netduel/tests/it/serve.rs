@@ -331,6 +331,27 @@ fn silent_client_loses_its_place() {
     server.end();
 }
 
+/// A reader of the log learns of each refusal, by its line or by the number of those without one.
+#[test]
+fn refusals_without_a_line_are_counted_in_the_last_one() {
+    let mut server = Server::start(&["--ephemeral"]);
+    let refused: u64 = 100;
+    for _ in 0..refused {
+        // A record of TLS that is none.
+        assert_eq!(server.answer_to(&[0x16, 3, 1, 0xff, 0xff, 1, 2, 3], true), b"");
+    }
+    signal(Pid::from_child(&server.child), Signal::TERM);
+    let events: Vec<Value> = std::iter::from_fn(|| next_event(&mut server.lines)).collect();
+    assert_eq!(server.child.wait().unwrap().code(), Some(0));
+    let printed = events.iter().filter(|event| event["event"] == "refused").count() as u64;
+    let counts = events.iter().filter(|event| event["event"] == "not-printed");
+    let unprinted: u64 = counts.filter_map(|event| event["refused"].as_u64()).sum();
+    // The thread of a closed connection may not have come to its refusal yet.
+    assert!(printed >= 30 && unprinted > 0 && printed + unprinted <= refused, "{printed} {unprinted}");
+    assert_eq!(events.last().unwrap()["event"], "not-printed");
+    server.bench.assert_nothing_left();
+}
+
 #[test]
 fn server_works_on_a_host_with_ipv6_only() {
     let bench = Bench::new();

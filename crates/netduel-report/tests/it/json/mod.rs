@@ -390,6 +390,7 @@ fn lines_of_a_server_fit_the_schema() {
         ServerEventKind::test(client, workload, [Some(Moved { bytes: 1, rate_bps: None }), None], 0),
         ServerEventKind::failed(client, workload, "closed"),
         ServerEventKind::refused(client, "busy"),
+        ServerEventKind::NotPrinted { tests: 0, failed: 1, refused: 2 },
     ] {
         printed(&ServerEvent::of(event, &origin()));
     }
