@@ -52,11 +52,11 @@ pub(crate) fn telemetry(bytes: &[u8]) {
     }
     // Without further answers the end of the connection is the answer.
     shutdown(&theirs, Shutdown::Write).expect("an open socket");
-    let Ok(mut telemetry) = Telemetry::over(ours) else { return };
+    let Ok(mut telemetry) = Telemetry::over(ours, u64::MAX) else { return };
     // Each answer is a fact or an error; only a panic is a fault.
-    let _ = telemetry.ports();
-    let _ = telemetry.info(0);
-    let _ = telemetry.has_link(0);
-    let _ = telemetry.stats(0);
-    let _ = telemetry.extended(0);
+    let _ = telemetry.ports(u64::MAX);
+    let _ = telemetry.info(0, u64::MAX);
+    let _ = telemetry.has_link(0, u64::MAX);
+    let _ = telemetry.stats(0, u64::MAX);
+    let _ = telemetry.extended(0, u64::MAX);
 }

@@ -39,13 +39,15 @@ pub enum DpdkError {
         /// Its last lines.
         text: String,
     },
-    /// testpmd did not answer.
+    /// testpmd did not do in time what was awaited.
     #[error(
-        "{doing}: testpmd did not come to its prompt within {} s; its last output: {text}{}", .within.as_secs(), hint(text)
+        "{doing}: testpmd {missed} within {:.1} s; its last output: {text}{}", .within.as_secs_f64(), hint(text)
     )]
     Silent {
         /// The request.
         doing: &'static str,
+        /// What it did not do: `did not come to its prompt`.
+        missed: &'static str,
         /// The time limit.
         within: Duration,
         /// Its last lines.

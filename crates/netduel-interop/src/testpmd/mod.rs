@@ -4,6 +4,7 @@
 //! buffers output to a pipe until its end. Nothing here sleeps: readiness is the prompt. `docs/design/0020-dpdk.md` has the
 //! reasons.
 mod command;
+mod deadline;
 mod error;
 mod forward;
 mod program;

@@ -6,6 +6,7 @@ use netduel_sys::clock::{monotonic_ns, sleep_until};
 use netduel_sys::random;
 
 use super::command::{Command, Cores, Mode};
+use super::deadline;
 use super::error::{DpdkError, last_words};
 use super::forward::Forwarded;
 use super::prompt::Prompt;
@@ -69,7 +70,7 @@ impl Testpmd {
     /// Starts it and waits for its prompt. The calling thread must outlive it: the kernel kills testpmd with the thread.
     ///
     /// # Errors
-    /// When the program does not exist, does not reach its prompt within `within`, is too old, or does not have exactly one port
+    /// When the program does not exist, does not reach its prompt and answer within `within`, is too old, or does not have exactly one port
     /// with the queues of its command line.
     pub fn start(command: &Command, within: Duration) -> Result<Self, DpdkError> {
         const DOING: &str = "bring testpmd to its prompt";
@@ -79,10 +80,12 @@ impl Testpmd {
         // end.
         let mut process = std::process::Command::new(&command.program);
         process.args(&words).env("RUNTIME_DIRECTORY", &folder.0).env("LC_ALL", "C");
+        let deadline_ns = deadline::after(within);
         let mut prompt = Prompt::start(&mut process, PROMPT)?;
         let text = prompt.until_prompt(DOING, within)?;
         let socket = folder.0.join("dpdk").join(&command.prefix);
-        let mut telemetry = Telemetry::connect(&socket)?;
+        let mut telemetry =
+            Telemetry::connect(&socket, deadline_ns).map_err(|error| prompt.explain(DOING, error))?;
         let version = Version::parse(&telemetry.version)
             .ok_or_else(|| DpdkError::UnknownVersion { words: telemetry.version.clone() })?;
         if version < Version::OLDEST {
@@ -91,7 +94,7 @@ impl Testpmd {
         // The drivers are loaded now. Without access to the maps of the process the version is unknown.
         let maps = std::fs::read_to_string(format!("/proc/{}/maps", prompt.pid()));
         let rdma_core = rdma_core(&maps.unwrap_or_default());
-        let ports = telemetry.ports()?;
+        let ports = telemetry.ports(deadline_ns).map_err(|error| prompt.explain(DOING, error))?;
         if ports != [PORT] {
             let why = format!(
                 "it has the ports {ports:?}, and one with the number 0 is expected; see which devices it took: {}",
@@ -99,7 +102,7 @@ impl Testpmd {
             );
             return Err(DpdkError::Port { why });
         }
-        let info = telemetry.info(PORT)?;
+        let info = telemetry.info(PORT, deadline_ns).map_err(|error| prompt.explain(DOING, error))?;
         if info.dev_started == Some(0) {
             return Err(DpdkError::Refused { doing: DOING, text: last_words(&text) });
         }
@@ -150,9 +153,18 @@ impl Testpmd {
     /// # Errors
     /// When it has ended or does not answer.
     pub fn stats(&mut self) -> Result<PortStats, DpdkError> {
+        self.stats_by(u64::MAX)
+    }
+
+    /// As [`Self::stats`], by a deadline on the monotonic clock.
+    ///
+    /// # Errors
+    /// As [`Self::stats`].
+    pub fn stats_by(&mut self, deadline_ns: u64) -> Result<PortStats, DpdkError> {
         // What a driver logs during the traffic: the last of it may be the reason of an end.
         self.prompt.take_in();
-        self.telemetry.stats(PORT).map_err(|error| self.prompt.explain("read its counters", error))
+        let stats = self.telemetry.stats(PORT, deadline_ns);
+        stats.map_err(|error| self.prompt.explain("read its counters", error))
     }
 
     /// The driver's own counters that are not zero.
@@ -160,8 +172,8 @@ impl Testpmd {
     /// # Errors
     /// As [`Self::stats`].
     pub fn extended(&mut self) -> Result<std::collections::BTreeMap<String, u64>, DpdkError> {
-        let mut all =
-            self.telemetry.extended(PORT).map_err(|error| self.prompt.explain("read its counters", error))?;
+        let all = self.telemetry.extended(PORT, u64::MAX);
+        let mut all = all.map_err(|error| self.prompt.explain("read its counters", error))?;
         all.retain(|_, count| *count > 0);
         Ok(all)
     }
@@ -172,7 +184,7 @@ impl Testpmd {
     /// When it does not confirm by the deadline on the monotonic clock.
     pub fn forward(&mut self, deadline_ns: u64) -> Result<Vec<ForwardingCore>, DpdkError> {
         const DOING: &str = "start the traffic";
-        let text = self.prompt.ask("start", DOING, left(deadline_ns).min(ANSWER))?;
+        let text = self.prompt.ask("start", DOING, deadline::left(deadline_ns).min(ANSWER))?;
         if !text.contains("packet forwarding - ports=") {
             return Err(DpdkError::Refused { doing: DOING, text: last_words(&text) });
         }
@@ -184,20 +196,24 @@ impl Testpmd {
     /// # Errors
     /// When there is no link by the deadline on the monotonic clock, or for 10 s.
     pub fn wait_for_link(&mut self, deadline_ns: u64) -> Result<(), DpdkError> {
-        let within = left(deadline_ns).min(LINK);
-        let deadline_ns = monotonic_ns() + within.as_nanos() as u64;
+        const DOING: &str = "read its link";
+        let within = deadline::left(deadline_ns).min(LINK);
+        let deadline_ns = deadline::after(within);
         loop {
-            let has_link =
-                self.telemetry.has_link(PORT).map_err(|error| self.prompt.explain("read its link", error))?;
+            self.prompt.take_in();
+            let has_link = self.telemetry.has_link(PORT, deadline_ns);
+            let has_link = has_link.map_err(|error| self.prompt.explain(DOING, error))?;
             let now_ns = monotonic_ns();
             if has_link {
                 return Ok(());
             }
             if now_ns > deadline_ns {
                 let why = format!(
-                    "the link of {} did not come up within {:.1} s: see its cable, its other end, or the other process of a memif",
+                    "the link of {} did not come up within {:.1} s: see its cable, its other end, or the other process of a memif; the last \
+                     output of testpmd: {}",
                     self.info.name,
-                    within.as_secs_f64()
+                    within.as_secs_f64(),
+                    self.prompt.last_output()
                 );
                 return Err(DpdkError::Port { why });
             }
@@ -230,11 +246,6 @@ pub struct ForwardingCore {
     pub core: u16,
     /// Its queues.
     pub queues: Vec<u16>,
-}
-
-/// The time left until a deadline on the monotonic clock.
-fn left(deadline_ns: u64) -> Duration {
-    Duration::from_nanos(deadline_ns.saturating_sub(monotonic_ns()))
 }
 
 /// Parses the output of `start`: each core with a line for each of its streams. testpmd assigns consecutive queues, and decides

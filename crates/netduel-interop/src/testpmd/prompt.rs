@@ -1,21 +1,23 @@
 //! A program with a prompt: commands go through a pipe, output comes from a pseudo-terminal. It does not interpret the output.
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, TrySendError, sync_channel};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, TrySendError, sync_channel};
 use std::time::Duration;
 
-use netduel_sys::clock::monotonic_ns;
-use netduel_sys::process::spawn_bound;
+use netduel_sys::process::{ends_within, spawn_bound};
 use netduel_sys::pty::Pty;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
+use super::deadline;
 use super::error::{DpdkError, Ending, last_words};
 use super::prompt_output::{PromptOutput, without_echo};
 
 /// Time limit for a process that has closed one of its sockets to end.
-const LINGERING: Duration = Duration::from_secs(2);
+const LINGERING: Duration = Duration::from_secs(3);
 /// Bytes of one read of the output.
 const PIECE: usize = 4096;
 /// Pieces that wait to be taken in. testpmd fills a few of them; a driver that logs without end fills any number.
@@ -31,9 +33,11 @@ pub(super) struct Prompt {
     text: PromptOutput,
 }
 
-/// Reasons for a missing prompt.
+/// Why a wait ended without what was awaited.
 enum Missed {
-    Silent,
+    /// Its time is over.
+    Late,
+    /// The program has closed its terminal.
     Ended,
 }
 
@@ -54,8 +58,13 @@ impl Prompt {
         let reader = std::thread::Builder::new().name("testpmd-output".to_owned()).spawn(move || {
             let mut user = File::from(user);
             let mut bytes = [0; PIECE];
-            // The terminal returns an error when the program has closed it.
-            while let Ok(length @ 1..) = user.read(&mut bytes) {
+            loop {
+                let length = match user.read(&mut bytes) {
+                    Ok(length @ 1..) => length,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    // The terminal returns an error when the program has closed it.
+                    Ok(0) | Err(_) => break,
+                };
                 // What finds no room is left out: a program that had to wait would not forward meanwhile.
                 if let Err(TrySendError::Disconnected(_)) = to.try_send(bytes[..length].to_vec()) {
                     break;
@@ -101,35 +110,53 @@ impl Prompt {
         doing: &'static str,
         within: Duration,
     ) -> Result<String, DpdkError> {
-        match self.wait_for_prompt(within) {
+        match self.wait(deadline::after(within), PromptOutput::take_answer) {
             Ok(text) => Ok(text),
             Err(Missed::Ended) => Err(self.ended(doing)),
-            Err(Missed::Silent) => {
-                Err(DpdkError::Silent { doing, within, text: last_words(&self.text.unread()) })
-            }
+            Err(Missed::Late) => Err(self.silent(doing, "did not come to its prompt", within)),
         }
     }
 
-    fn wait_for_prompt(&mut self, within: Duration) -> Result<String, Missed> {
-        let deadline_ns = monotonic_ns().saturating_add(within.as_nanos() as u64);
+    /// Waits for what `take` takes from the output. The deadline is that of the whole wait, whatever the program prints meanwhile; what
+    /// has arrived by then counts.
+    fn wait<T>(
+        &mut self,
+        deadline_ns: u64,
+        take: impl Fn(&mut PromptOutput) -> Option<T>,
+    ) -> Result<T, Missed> {
         loop {
-            if let Some(text) = self.text.take_answer() {
-                return Ok(text);
+            if let Some(taken) = take(&mut self.text) {
+                return Ok(taken);
             }
-            let left = Duration::from_nanos(deadline_ns.saturating_sub(monotonic_ns()));
+            let left = deadline::left(deadline_ns);
+            if left.is_zero() {
+                let missed = if self.take_in() { Missed::Late } else { Missed::Ended };
+                return take(&mut self.text).ok_or(missed);
+            }
             match self.output.recv_timeout(left) {
                 Ok(bytes) => self.text.push(&bytes),
-                Err(RecvTimeoutError::Timeout) => return Err(Missed::Silent),
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(Missed::Ended),
             }
         }
     }
 
-    /// Reads the output so far.
-    pub(super) fn take_in(&mut self) {
-        while let Ok(bytes) = self.output.try_recv() {
-            self.text.push(&bytes);
+    /// Waits until the program has closed its terminal; whether it has by the deadline.
+    fn closes_by(&mut self, deadline_ns: u64) -> bool {
+        matches!(self.wait(deadline_ns, |_| None::<()>), Err(Missed::Ended))
+    }
+
+    /// Reads the output so far; whether more may come.
+    pub(super) fn take_in(&mut self) -> bool {
+        // More would arrive meanwhile without end.
+        for _ in 0..PIECES_MAX {
+            match self.output.try_recv() {
+                Ok(bytes) => self.text.push(&bytes),
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) => return false,
+            }
         }
+        true
     }
 
     /// Sends the last line, and waits until the program has ended. Returns the rest of its output.
@@ -141,50 +168,63 @@ impl Prompt {
     ) -> Result<String, DpdkError> {
         self.tell(line, doing)?;
         self.input = None;
-        let deadline_ns = monotonic_ns().saturating_add(within.as_nanos() as u64);
-        loop {
-            let left = Duration::from_nanos(deadline_ns.saturating_sub(monotonic_ns()));
-            match self.output.recv_timeout(left) {
-                Ok(bytes) => self.text.push(&bytes),
-                Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => {
-                    let text = last_words(&self.text.unread());
-                    self.kill();
-                    return Err(DpdkError::Silent { doing, within, text });
-                }
-            }
+        let deadline_ns = deadline::after(within);
+        let waited = |error: io::Error| DpdkError::system("wait for testpmd", error);
+        // No other process has the terminal, so it is closed by the program, at its end or before it.
+        if !self.closes_by(deadline_ns) || !self.ends_by(deadline_ns).map_err(waited)? {
+            let error = self.silent(doing, "did not end", within);
+            self.kill();
+            return Err(error);
         }
-        // The end of its output is the end of the program, because no other process has the terminal.
-        let status = self.child.wait().map_err(|error| DpdkError::system("wait for testpmd", error))?;
+        let status = self.child.wait().map_err(waited)?;
         if status.success() {
             return Ok(self.text.unread());
         }
-        Err(DpdkError::Ended { doing, ending: Ending(status), text: last_words(&self.text.unread()) })
+        Err(DpdkError::Ended { doing, ending: Ending(status), text: self.last_output() })
     }
 
-    /// The cause of a failure of another interface: the program's end, if it has ended.
+    /// Waits until the process has ended; whether it has by the deadline.
+    fn ends_by(&self, deadline_ns: u64) -> io::Result<bool> {
+        let pidfd = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty())?;
+        ends_within(pidfd.as_fd(), deadline::left(deadline_ns), &AtomicBool::new(false))
+    }
+
+    /// The cause of a failure of another interface: the program's end, if it has ended. An answer in an unknown format is its own cause.
     pub(super) fn explain(&mut self, doing: &'static str, error: DpdkError) -> DpdkError {
         // An ending process closes its sockets first, and its terminal right after.
-        loop {
-            match self.output.recv_timeout(LINGERING) {
-                Ok(bytes) => self.text.push(&bytes),
-                Err(RecvTimeoutError::Disconnected) => return self.ended(doing),
-                Err(RecvTimeoutError::Timeout) => return error,
-            }
+        let patience = match &error {
+            DpdkError::System { .. } => LINGERING,
+            DpdkError::Silent { .. } => Duration::ZERO,
+            _ => return error,
+        };
+        if self.closes_by(deadline::after(patience)) {
+            return self.ended(doing);
         }
+        match error {
+            DpdkError::Silent { missed, within, .. } => self.silent(doing, missed, within),
+            error => error,
+        }
+    }
+
+    /// Reports what it has not done in time, with its last output.
+    fn silent(&self, doing: &'static str, missed: &'static str, within: Duration) -> DpdkError {
+        DpdkError::Silent { doing, missed, within, text: self.last_output() }
+    }
+
+    /// The last lines of its output.
+    pub(super) fn last_output(&self) -> String {
+        last_words(&self.text.unread())
     }
 
     /// Reports that it ended without a request.
     fn ended(&mut self, doing: &'static str) -> DpdkError {
         // It may have closed the terminal without ending.
         self.kill();
-        while let Ok(bytes) = self.output.recv() {
-            self.text.push(&bytes);
-        }
-        match self.child.wait() {
-            Ok(status) => {
-                DpdkError::Ended { doing, ending: Ending(status), text: last_words(&self.text.unread()) }
-            }
+        let status = self.child.wait();
+        // Its last output. A process that it left behind may hold the terminal.
+        self.closes_by(deadline::after(LINGERING));
+        match status {
+            Ok(status) => DpdkError::Ended { doing, ending: Ending(status), text: self.last_output() },
             Err(error) => DpdkError::system("wait for testpmd", error),
         }
     }
@@ -245,6 +285,44 @@ mod tests {
         let pid = prompt.pid();
         drop(prompt);
         assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+    }
+
+    #[test]
+    fn wait_has_one_limit_though_the_program_prints_without_end() {
+        let mut prompt = shell("exec yes still busy");
+        let first = prompt.output.recv().unwrap();
+        prompt.text.push(&first);
+        let error = prompt.until_prompt("start it", Duration::from_millis(300)).unwrap_err().to_string();
+        let beginning = "start it: testpmd did not come to its prompt within 0.3 s; its last output: ";
+        assert!(error.starts_with(beginning) && error.contains("still busy"), "{error}");
+        let error = prompt.quit("quit", "end it", Duration::from_millis(300)).unwrap_err().to_string();
+        assert!(error.starts_with("end it: testpmd did not end within 0.3 s; its last output: "), "{error}");
+    }
+
+    #[test]
+    fn program_that_closes_its_terminal_and_stays_is_killed_at_the_limit() {
+        let mut prompt = shell("printf '> '; read -r line; exec sleep 1000 >/dev/null 2>&1");
+        prompt.until_prompt("start it", SOON).unwrap();
+        let error = prompt.quit("quit", "end it", Duration::from_millis(300)).unwrap_err().to_string();
+        assert!(error.starts_with("end it: testpmd did not end within 0.3 s"), "{error}");
+    }
+
+    #[test]
+    fn silence_of_another_interface_is_reported_with_the_last_output() {
+        let mut prompt = shell("echo no more buffers; exec sleep 1000");
+        let is_there = |output: &mut PromptOutput| output.unread().contains("buffers").then_some(());
+        assert!(prompt.wait(deadline::after(SOON), is_there).is_ok());
+        let silent = DpdkError::Silent {
+            doing: "ask it",
+            missed: "did not answer",
+            within: Duration::from_secs(5),
+            text: String::new(),
+        };
+        let error = prompt.explain("read its counters", silent).to_string();
+        assert_eq!(
+            error,
+            "read its counters: testpmd did not answer within 5.0 s; its last output: no more buffers"
+        );
     }
 
     #[test]

@@ -9,26 +9,35 @@ pub struct PromptOutput {
     /// Bytes, not text: a character may arrive in two pieces.
     bytes: Vec<u8>,
     mark: &'static str,
+    /// Number of the first bytes in which no prompt begins.
+    searched: usize,
 }
 
 impl PromptOutput {
     /// No output yet of a program whose prompt is `mark`.
     pub fn new(mark: &'static str) -> Self {
-        Self { bytes: Vec::new(), mark }
+        Self { bytes: Vec::new(), mark, searched: 0 }
     }
 
     /// Adds received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend(bytes.iter().filter(|byte| **byte != b'\r'));
-        self.bytes.drain(..self.bytes.len().saturating_sub(KEPT));
+        let excess = self.bytes.len().saturating_sub(KEPT);
+        self.bytes.drain(..excess);
+        self.searched = self.searched.saturating_sub(excess);
     }
 
     /// Takes the output up to the next prompt, and the prompt itself, which is not returned; `None` without a prompt.
     pub fn take_answer(&mut self) -> Option<String> {
         let mark = self.mark.as_bytes();
-        let at = self.bytes.windows(mark.len()).position(|window| window == mark)?;
+        let mut starts = self.bytes.windows(mark.len()).enumerate().skip(self.searched);
+        let Some((at, _)) = starts.find(|(_, window)| *window == mark) else {
+            self.searched = (self.bytes.len() + 1).saturating_sub(mark.len());
+            return None;
+        };
         let answer = String::from_utf8_lossy(&self.bytes[..at]).into_owned();
         self.bytes.drain(..at + mark.len());
+        self.searched = 0;
         Some(answer)
     }
 
@@ -40,6 +49,7 @@ impl PromptOutput {
     /// Forgets the output so far.
     pub fn clear(&mut self) {
         self.bytes.clear();
+        self.searched = 0;
     }
 }
 
@@ -62,6 +72,22 @@ mod tests {
         assert_eq!(output.take_answer().as_deref(), Some("Gerät\n"));
         assert_eq!(output.take_answer(), None);
         assert_eq!(output.unread(), "é");
+    }
+
+    #[test]
+    fn prompt_is_found_though_its_beginning_was_searched() {
+        let mut output = PromptOutput::new("> ");
+        for (piece, answer) in [("one>", None), (" two", Some("one")), (">", None), ("> ", Some("two>"))] {
+            output.push(piece.as_bytes());
+            assert_eq!(output.take_answer().as_deref(), answer, "{piece}");
+        }
+        output.push(b"x>");
+        assert_eq!(output.take_answer(), None);
+        // The oldest of what was searched is left out.
+        output.push(&vec![b'y'; KEPT - 1]);
+        assert_eq!(output.take_answer(), None);
+        output.push(b"> ");
+        assert_eq!(output.take_answer().map(|answer| answer.len()), Some(KEPT - 2));
     }
 
     #[test]

@@ -73,7 +73,7 @@ impl Running {
         notify: Notify,
     ) -> Result<Self, DpdkError> {
         testpmd.wait_for_link(deadline_ns)?;
-        let before = testpmd.stats()?;
+        let before = testpmd.stats_by(deadline_ns)?;
         let used = testpmd.forward(deadline_ns)?;
         let started_ns = monotonic_ns();
         let shared = Arc::new(Shared { started_ns, ..Shared::default() });
@@ -81,7 +81,7 @@ impl Running {
         // At `start` testpmd drains a receiver's queues, and then starts its forward statistics, which are the source of the
         // totals. The port's counters include the drained packets, so the series starts after it; packets received in between are
         // in the totals only.
-        let base = if mode == Mode::ReceiveOnly { testpmd.stats()? } else { before };
+        let base = if mode == Mode::ReceiveOnly { testpmd.stats_by(deadline_ns)? } else { before };
         let own = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("testpmd-traffic".to_owned())

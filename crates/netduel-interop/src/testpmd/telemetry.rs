@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv, send,
     socket_with, sockopt,
@@ -12,12 +13,17 @@ use rustix::net::{
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::deadline;
 use super::error::DpdkError;
 
 /// Name of the socket in the runtime folder of a process.
 pub(super) const SOCKET_NAME: &str = "dpdk_telemetry.v2";
-/// Time limit of a response.
+/// Time limit of a response, and of the room for a request.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// What a response has also shortly before a deadline: the last of several requests is answered as fast as the first.
+const ANSWER_LEAST: Duration = Duration::from_secs(1);
+/// The least wait of the kernel: 0 is none at all.
+const WAIT_MIN: Duration = Duration::from_millis(1);
 /// Buffer for a response. DPDK documents a maximum of 16 kB; the statistics of 64 queues are longer in some versions.
 const ANSWER_LEN: usize = 256 * 1024;
 
@@ -95,52 +101,67 @@ pub struct PortStats {
 }
 
 impl Telemetry {
-    /// Connects to the process with this runtime folder.
+    /// Connects to the process with this runtime folder, and waits for its greeting until the deadline on the monotonic clock.
     ///
     /// # Errors
     /// When there is no socket, no response, or a greeting in another format.
-    pub fn connect(folder: &Path) -> Result<Self, DpdkError> {
+    pub fn connect(folder: &Path, deadline_ns: u64) -> Result<Self, DpdkError> {
         let path = folder.join(SOCKET_NAME);
         let doing = || format!("connect to the telemetry socket {}", path.display());
-        let failed = |error: rustix::io::Errno| DpdkError::system(doing(), error);
+        let failed = |error: Errno| DpdkError::system(doing(), error);
         let address = SocketAddrUnix::new(&path).map_err(failed)?;
         let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
             .map_err(failed)?;
+        limit(&socket, sockopt::Timeout::Send, ANSWER_TIMEOUT)?;
         connect(&socket, &address).map_err(failed)?;
-        Self::over(socket)
+        Self::over(socket, deadline_ns)
     }
 
     /// Reads the greeting of a process from a connected socket that keeps the limits of messages.
     ///
     /// # Errors
-    /// When there is no greeting, or one in another format.
-    pub fn over(socket: OwnedFd) -> Result<Self, DpdkError> {
-        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(ANSWER_TIMEOUT)).map_err(
-            |error| DpdkError::system("set the time limit of the telemetry socket of testpmd", error),
-        )?;
+    /// When there is no greeting before the deadline on the monotonic clock, or one in another format.
+    pub fn over(socket: OwnedFd, deadline_ns: u64) -> Result<Self, DpdkError> {
         let mut telemetry = Self { socket, version: String::new(), answer: vec![0; ANSWER_LEN] };
-        let greeting: Greeting = parse(&telemetry.receive()?, "the greeting of the telemetry", "")?;
+        let greeting: Greeting = parse(&telemetry.receive(deadline_ns)?, "the greeting of the telemetry", "")?;
         telemetry.version = greeting.version;
         Ok(telemetry)
     }
 
-    fn receive(&mut self) -> Result<String, DpdkError> {
-        let failed = |error: rustix::io::Errno| {
-            DpdkError::system("receive from the telemetry socket of testpmd", error)
-        };
-        let (length, _) =
-            recv(&self.socket, self.answer.as_mut_slice(), RecvFlags::empty()).map_err(failed)?;
-        if length == 0 {
-            return Err(failed(rustix::io::Errno::CONNRESET));
+    /// Receives a message before the deadline, within [`ANSWER_LEAST`] to [`ANSWER_TIMEOUT`].
+    fn receive(&mut self, deadline_ns: u64) -> Result<String, DpdkError> {
+        let failed = |error: Errno| DpdkError::system("receive from the telemetry socket of testpmd", error);
+        let within = deadline::left(deadline_ns).clamp(ANSWER_LEAST, ANSWER_TIMEOUT);
+        let end_ns = deadline::after(within);
+        loop {
+            limit(&self.socket, sockopt::Timeout::Recv, deadline::left(end_ns).max(WAIT_MIN))?;
+            match recv(&self.socket, self.answer.as_mut_slice(), RecvFlags::empty()) {
+                Ok((0, _)) => return Err(failed(Errno::CONNRESET)),
+                Ok((length, _)) => return Ok(String::from_utf8_lossy(&self.answer[..length]).into_owned()),
+                Err(Errno::AGAIN) if deadline::left(end_ns).is_zero() => {
+                    return Err(DpdkError::Silent {
+                        doing: "ask testpmd",
+                        missed: "did not answer on its telemetry socket",
+                        within,
+                        text: "not read".to_owned(),
+                    });
+                }
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(error) => return Err(failed(error)),
+            }
         }
-        Ok(String::from_utf8_lossy(&self.answer[..length]).into_owned())
     }
 
     /// Sends a request and parses the response, an object with the request as its only key.
-    fn ask<T: DeserializeOwned>(&mut self, request: &str, what: &'static str) -> Result<T, DpdkError> {
+    fn ask<T: DeserializeOwned>(
+        &mut self,
+        request: &str,
+        what: &'static str,
+        deadline_ns: u64,
+    ) -> Result<T, DpdkError> {
         let sent = send(&self.socket, request.as_bytes(), SendFlags::NOSIGNAL);
         sent.map_err(|error| DpdkError::system("send a request to the telemetry socket of testpmd", error))?;
-        let answer = self.receive()?;
+        let answer = self.receive(deadline_ns)?;
         let key = request.split(',').next().unwrap_or_default();
         let mut object: BTreeMap<String, serde_json::Value> = parse(&answer, what, &self.version)?;
         let value = object.remove(key).unwrap_or_default();
@@ -150,43 +171,49 @@ impl Telemetry {
     /// The properties of a port.
     ///
     /// # Errors
-    /// When there is no such port, or the process is gone.
-    pub fn info(&mut self, port: u16) -> Result<PortInfo, DpdkError> {
-        self.ask(&format!("/ethdev/info,{port}"), "the facts of a port")
+    /// When there is no such port, the process is gone, or it does not answer before the deadline on the monotonic clock.
+    pub fn info(&mut self, port: u16, deadline_ns: u64) -> Result<PortInfo, DpdkError> {
+        self.ask(&format!("/ethdev/info,{port}"), "the facts of a port", deadline_ns)
     }
 
     /// Whether a port's link is up.
     ///
     /// # Errors
-    /// When there is no such port, or the process is gone.
-    pub fn has_link(&mut self, port: u16) -> Result<bool, DpdkError> {
-        let link: Link = self.ask(&format!("/ethdev/link_status,{port}"), "the link of a port")?;
+    /// As [`Self::info`].
+    pub fn has_link(&mut self, port: u16, deadline_ns: u64) -> Result<bool, DpdkError> {
+        let link: Link = self.ask(&format!("/ethdev/link_status,{port}"), "the link of a port", deadline_ns)?;
         Ok(link.status.eq_ignore_ascii_case("up"))
     }
 
     /// The ports of the process.
     ///
     /// # Errors
-    /// When the process is gone.
-    pub fn ports(&mut self) -> Result<Vec<u16>, DpdkError> {
-        self.ask("/ethdev/list", "the list of ports")
+    /// When the process is gone, or does not answer before the deadline on the monotonic clock.
+    pub fn ports(&mut self, deadline_ns: u64) -> Result<Vec<u16>, DpdkError> {
+        self.ask("/ethdev/list", "the list of ports", deadline_ns)
     }
 
     /// The counters of a port.
     ///
     /// # Errors
-    /// When there is no such port, or the process is gone.
-    pub fn stats(&mut self, port: u16) -> Result<PortStats, DpdkError> {
-        self.ask(&format!("/ethdev/stats,{port}"), "the counters of a port")
+    /// As [`Self::info`].
+    pub fn stats(&mut self, port: u16, deadline_ns: u64) -> Result<PortStats, DpdkError> {
+        self.ask(&format!("/ethdev/stats,{port}"), "the counters of a port", deadline_ns)
     }
 
     /// The driver's extended counters of a port, by name.
     ///
     /// # Errors
-    /// When there is no such port, or the process is gone.
-    pub fn extended(&mut self, port: u16) -> Result<BTreeMap<String, u64>, DpdkError> {
-        self.ask(&format!("/ethdev/xstats,{port}"), "the extended counters of a port")
+    /// As [`Self::info`].
+    pub fn extended(&mut self, port: u16, deadline_ns: u64) -> Result<BTreeMap<String, u64>, DpdkError> {
+        self.ask(&format!("/ethdev/xstats,{port}"), "the extended counters of a port", deadline_ns)
     }
+}
+
+/// Limits the waits of a socket in one direction.
+fn limit(socket: &OwnedFd, direction: sockopt::Timeout, wait: Duration) -> Result<(), DpdkError> {
+    sockopt::set_socket_timeout(socket, direction, Some(wait))
+        .map_err(|error| DpdkError::system("set the time limit of the telemetry socket of testpmd", error))
 }
 
 fn parse<T: DeserializeOwned>(answer: &str, what: &'static str, version: &str) -> Result<T, DpdkError> {
@@ -199,7 +226,7 @@ fn unreadable(answer: &str, what: &'static str, version: &str) -> DpdkError {
 
 #[cfg(test)]
 mod tests {
-    use rustix::net::{accept, bind, listen};
+    use rustix::net::{accept, bind, listen, socketpair};
 
     use super::*;
 
@@ -226,9 +253,9 @@ mod tests {
             folder.path(),
             r#"{"/ethdev/stats":{"ipackets":10,"opackets":1516896,"ibytes":852,"obytes":97081344,"imissed":0,"ierrors":0,"oerrors":0,"rx_nombuf":0,"q_ipackets":[10,0],"q_opackets":[1516896,0],"q_ibytes":[852,0],"q_obytes":[97081344,0],"q_errors":[0,0]}}"#,
         );
-        let mut telemetry = Telemetry::connect(folder.path()).unwrap();
+        let mut telemetry = Telemetry::connect(folder.path(), u64::MAX).unwrap();
         assert_eq!(telemetry.version, "DPDK 22.11.11");
-        let stats = telemetry.stats(0).unwrap();
+        let stats = telemetry.stats(0, u64::MAX).unwrap();
         process.join().unwrap();
         assert_eq!((stats.ipackets, stats.opackets, stats.obytes), (10, 1_516_896, 97_081_344));
         assert_eq!(stats.q_opackets, [1_516_896, 0]);
@@ -238,7 +265,8 @@ mod tests {
     fn unknown_response_is_shown_with_the_version() {
         let folder = tempfile::tempdir().unwrap();
         let process = answering(folder.path(), r#"{"/ethdev/stats":null}"#);
-        let error = Telemetry::connect(folder.path()).unwrap().stats(3).unwrap_err().to_string();
+        let mut telemetry = Telemetry::connect(folder.path(), u64::MAX).unwrap();
+        let error = telemetry.stats(3, u64::MAX).unwrap_err().to_string();
         process.join().unwrap();
         assert!(error.contains(r#"`{"/ethdev/stats":null}`"#) && error.contains("22.11.11"), "{error}");
     }
@@ -246,7 +274,15 @@ mod tests {
     #[test]
     fn missing_telemetry_socket_is_reported() {
         let folder = tempfile::tempdir().unwrap();
-        let error = Telemetry::connect(folder.path()).unwrap_err().to_string();
+        let error = Telemetry::connect(folder.path(), u64::MAX).unwrap_err().to_string();
         assert!(error.contains("dpdk_telemetry.v2") && error.contains("No such file"), "{error}");
+    }
+
+    #[test]
+    fn silent_process_is_reported_at_the_end_of_the_wait() {
+        let (ours, _theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+        let error = Telemetry::over(ours, 0).unwrap_err().to_string();
+        assert!(error.contains("did not answer on its telemetry socket within 1.0 s"), "{error}");
     }
 }
