@@ -162,10 +162,10 @@ pub fn availability_set(az: &mut dyn Az, machine: &Machine) -> Result<Option<Str
     Ok(shown(az, machine)?.availability_set.map(name))
 }
 
-/// Puts a stopped VM into a proximity placement group, by id or by its name in the group of the VM, or out of any.
+/// Puts a stopped VM into a proximity placement group, by id or by its name in the group of the VM, or out of any, and reads it back.
 ///
 /// # Errors
-/// Errors of `az`.
+/// Errors of `az`; [`CallError::NotPlaced`] when the VM is not there afterwards.
 pub fn set_placement(az: &mut dyn Az, machine: &Machine, group: Option<&str>) -> Result<(), CallError> {
     let words = machine.place.within(&["vm", "update"], &machine.name);
     // az 2.91 sends what it is given, and Azure takes an id only.
@@ -180,7 +180,18 @@ pub fn set_placement(az: &mut dyn Az, machine: &Machine, group: Option<&str>) ->
         Some(id) => ["--ppg", id],
         None => ["--remove", "proximityPlacementGroup"],
     };
-    az.call(&[&words[..], &change].concat(), CHANGE_LIMIT).map(drop)
+    az.call(&[&words[..], &change].concat(), CHANGE_LIMIT)?;
+    let now = placement(az, machine)?.group;
+    if is_same_placement(now.as_deref(), id.as_deref()) {
+        return Ok(());
+    }
+    let (name, group) = (&machine.name, "proximity placement group");
+    let doing = match &id {
+        Some(id) => format!("put {name} into the {group} {id}"),
+        None => format!("take {name} out of its {group}"),
+    };
+    let found = now.map_or_else(|| format!("no {group}"), |now| format!("the {group} {now}"));
+    Err(CallError::NotPlaced { doing, found })
 }
 
 /// Stops a VM and gives its host back (deallocate); returns when it is done. A stopped VM stays so.

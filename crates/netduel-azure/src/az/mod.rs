@@ -71,6 +71,14 @@ pub enum CallError {
         /// `on` or `off`.
         wanted: &'static str,
     },
+    /// Azure accepted a change of the placement of a VM and did not make it.
+    #[error("failed to {doing}: Azure accepted the command, and the VM is in {found}")]
+    NotPlaced {
+        /// The change: `put vm1 into the proximity placement group ...`.
+        doing: String,
+        /// Where the VM is.
+        found: String,
+    },
     /// Its output is not what netduel understands.
     #[error(
         "`{command}` answered with something that netduel does not understand ({reason}); compare its version with the one in docs/beds.md"
@@ -89,9 +97,11 @@ impl CallError {
         match self {
             Self::TimedOut { .. } => true,
             Self::Failed { cause, .. } => matches!(cause, Cause::Throttled { .. } | Cause::Connection { .. }),
-            Self::Start { .. } | Self::Interrupted { .. } | Self::NotTaken { .. } | Self::Answer { .. } => {
-                false
-            }
+            Self::Start { .. }
+            | Self::Interrupted { .. }
+            | Self::NotTaken { .. }
+            | Self::NotPlaced { .. }
+            | Self::Answer { .. } => false,
         }
     }
 }

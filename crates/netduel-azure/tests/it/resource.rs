@@ -126,12 +126,40 @@ fn placement_is_the_same_by_name_and_by_id() {
     // Azure takes an id only, so a name is looked up.
     let (shown, update) =
         (format!(r#"{{"id": "{id}"}}"#), format!("vm update --resource-group g --name vm1 --ppg {id}"));
+    let placed = format!(r#"{{"proximityPlacementGroup": {{"id": "{id}"}}}}"#);
+    let read_back = ("vm show", placed.as_str());
     for (group, script) in [
-        ("near", vec![("ppg show --resource-group g --name near", shown.as_str()), (&*update, "")]),
-        (id, vec![(&*update, "")]),
+        ("near", vec![("ppg show --resource-group g --name near", shown.as_str()), (&*update, ""), read_back]),
+        (id, vec![(&*update, ""), read_back]),
     ] {
         let mut az = FakeAz::new(script);
         set_placement(&mut az, &machine(), Some(group)).unwrap();
+        az.is_done();
+    }
+}
+
+#[test]
+fn placement_that_azure_did_not_make_is_an_error() {
+    let near = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/proximityPlacementGroups/near";
+    let placed = format!(r#"{{"proximityPlacementGroup": {{"id": "{near}"}}}}"#);
+    for (group, shown, doing, found) in [
+        (
+            Some(near),
+            r#"{"proximityPlacementGroup": null}"#,
+            format!("put vm1 into the proximity placement group {near}"),
+            "no proximity placement group".to_owned(),
+        ),
+        (
+            None,
+            placed.as_str(),
+            "take vm1 out of its proximity placement group".to_owned(),
+            format!("the proximity placement group {near}"),
+        ),
+    ] {
+        let mut az = FakeAz::new([("vm update", ""), ("vm show --resource-group g --name vm1", shown)]);
+        let error = set_placement(&mut az, &machine(), group).unwrap_err().to_string();
+        let expected = format!("failed to {doing}: Azure accepted the command, and the VM is in {found}");
+        assert_eq!(error, expected);
         az.is_done();
     }
 }

@@ -411,6 +411,7 @@ impl Provider for AzureProvider {
 fn refused(error: CallError) -> ProviderError {
     match error {
         CallError::NotTaken { .. }
+        | CallError::NotPlaced { .. }
         | CallError::Failed {
             cause: Cause::Other { code: Some(_), .. } | Cause::Unchangeable { .. }, ..
         } => ProviderError::WhileRunning(error.to_string()),
