@@ -54,6 +54,10 @@ impl Connection for Unpaired {
         // It may already be closed.
         let _ = self.stream.shutdown(Shutdown::Both);
     }
+
+    fn has_unread(&self) -> bool {
+        rustix::io::ioctl_fionread(&self.stream).is_ok_and(|bytes| bytes > 0)
+    }
 }
 
 /// Paired clients.
@@ -178,7 +182,8 @@ impl Admission {
 
     fn pair(self: &Arc<Self>, number: usize, stream: TcpStream, peer: SocketAddr) {
         let place = PairingPlace { admission: self, number };
-        let paired = tls::accept(&self.identity, stream);
+        let on_first_message = || lock(&self.pending).received_first(number, now());
+        let paired = tls::accept(&self.identity, stream, on_first_message);
         drop(place);
         match paired {
             Ok(paired) => self.serve(number, paired, peer),

@@ -10,14 +10,19 @@ const OPEN_MAX: usize = 64;
 /// Maximum number of threads. A handshake costs some hundred microseconds of CPU time; with too many at a time none ends soon, and the
 /// thread that accepts connections falls behind.
 const THREADS_MAX: usize = 32;
-/// Duration after which a handshake gives way to a waiting one: a client pairs within some round trips, and on a busy host it may wait
-/// for a core. A waiting client gets a thread after this time even when as many strangers as may be open came before it.
+/// Duration after which a handshake gives way to a waiting one, while its peer has not sent its first message: a client sends it with the
+/// first byte. A waiting client gets a thread after this time even when as many silent strangers as may be open came before it.
 const PATIENCE: Nanos = Nanos(2_000_000_000);
+/// The same from the first message on: a client that waits for a core of a busy host takes seconds for its second one. It is half of the time
+/// that a client has, so a client behind as many such peers has the other half.
+const PATIENCE_AFTER_MESSAGE: Nanos = Nanos(5_000_000_000);
 
 /// A connection that can be closed while another thread reads from it.
 pub trait Connection {
     /// Ends both directions.
     fn close(&self);
+    /// Whether it has data that its thread has not read: its peer waits for this host, not the other way round.
+    fn has_unread(&self) -> bool;
 }
 
 /// The connections, the oldest first.
@@ -40,8 +45,8 @@ struct Entry<C> {
 enum State {
     /// Without a thread.
     Waiting,
-    /// With a thread, since this time.
-    Pairing { since: Nanos },
+    /// With a thread, which waits for the first message of the peer since this time, or for the next one.
+    Pairing { since: Nanos, has_message: bool },
     /// Closed; its thread is about to end.
     Closed,
 }
@@ -50,7 +55,10 @@ impl<C> Entry<C> {
     /// When its handshake gives way; never while it has no thread.
     fn late_at(&self) -> Nanos {
         match self.state {
-            State::Pairing { since } => Nanos(since.0.saturating_add(PATIENCE.0)),
+            State::Pairing { since, has_message } => {
+                let patience = if has_message { PATIENCE_AFTER_MESSAGE } else { PATIENCE };
+                Nanos(since.0.saturating_add(patience.0))
+            }
             State::Waiting | State::Closed => Nanos(u64::MAX),
         }
     }
@@ -115,8 +123,18 @@ impl<C: Connection> Pending<C> {
         // The first of equal ones.
         let number = waiting.min_by_key(|entry| self.threads_of(entry.source))?.number;
         let entry = self.entries.iter_mut().find(|entry| entry.number == number)?;
-        entry.state = State::Pairing { since: now };
+        entry.state = State::Pairing { since: now, has_message: false };
         Some((number, &entry.connection))
+    }
+
+    /// The first message of a connection with a thread is here.
+    pub fn received_first(&mut self, number: usize, now: Nanos) {
+        let entry = self.entries.iter_mut().find(|entry| entry.number == number);
+        if let Some(entry) = entry
+            && matches!(entry.state, State::Pairing { .. })
+        {
+            entry.state = State::Pairing { since: now, has_message: true };
+        }
     }
 
     /// Removes a connection whose thread ends, or never started.
@@ -147,8 +165,11 @@ impl<C: Connection> Pending<C> {
         for _ in ending..self.waiting() {
             // On a busy host a client takes longer than the patience. It keeps its thread when another source has more of them.
             let most = self.entries.iter().map(|entry| self.threads_of(entry.source)).max();
-            let gives_way =
-                |entry: &&Entry<C>| entry.late_at() <= now && Some(self.threads_of(entry.source)) == most;
+            let gives_way = |entry: &&Entry<C>| {
+                entry.late_at() <= now
+                    && Some(self.threads_of(entry.source)) == most
+                    && !entry.connection.has_unread()
+            };
             let Some(number) = self.pairing().find(gives_way).map(|entry| entry.number) else { return };
             self.close_one(number);
         }
@@ -186,17 +207,25 @@ impl<C: Connection> Pending<C> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
+    use std::cell::{Cell, RefCell};
     use std::net::IpAddr;
     use std::rc::Rc;
 
     use super::*;
 
-    struct Fake(usize, Rc<RefCell<Vec<usize>>>);
+    struct Fake {
+        number: usize,
+        closed: Rc<RefCell<Vec<usize>>>,
+        has_unread: Rc<Cell<bool>>,
+    }
 
     impl Connection for Fake {
         fn close(&self) {
-            self.1.borrow_mut().push(self.0);
+            self.closed.borrow_mut().push(self.number);
+        }
+
+        fn has_unread(&self) -> bool {
+            self.has_unread.get()
         }
     }
 
@@ -205,6 +234,8 @@ mod tests {
     struct Server {
         pending: Pending<Fake>,
         closed: Rc<RefCell<Vec<usize>>>,
+        /// Of all of them.
+        has_unread: Rc<Cell<bool>>,
         added: usize,
     }
 
@@ -212,7 +243,8 @@ mod tests {
         fn add(&mut self, host: u8, now_s: u64) -> usize {
             let number = self.added;
             self.added += 1;
-            let fake = Fake(number, Rc::clone(&self.closed));
+            let (closed, has_unread) = (Rc::clone(&self.closed), Rc::clone(&self.has_unread));
+            let fake = Fake { number, closed, has_unread };
             let source = Source::of(IpAddr::from([10, 0, 0, host]));
             self.pending.add(number, source, fake, Nanos(now_s * 1_000_000_000));
             number
@@ -305,6 +337,37 @@ mod tests {
         assert_eq!(*server.closed.borrow(), silent[..2], "one for each that waits");
         server.add(1, 2);
         assert_eq!(*server.closed.borrow(), silent[..3]);
+    }
+
+    #[test]
+    fn slow_clients_of_one_source_have_more_time_from_their_first_message_on() {
+        let mut server = Server::default();
+        let clients: Vec<usize> = (0..THREADS_MAX).map(|_| server.add(1, 0)).collect();
+        server.start();
+        for client in &clients {
+            server.pending.received_first(*client, Nanos(1_000_000_000));
+        }
+        server.add(1, 5);
+        assert!(server.closed.borrow().is_empty(), "they may still pair");
+        server.add(1, 6);
+        assert_eq!(*server.closed.borrow(), clients[..2]);
+        // The first message of one without a thread, or that is closed, is none.
+        server.pending.received_first(clients[0], Nanos(6_000_000_000));
+        assert_eq!(server.pending.threads(), THREADS_MAX);
+        assert_eq!(server.pending.open().count(), THREADS_MAX);
+    }
+
+    #[test]
+    fn connection_whose_data_this_host_has_not_read_does_not_give_way() {
+        let mut server = Server::default();
+        let clients: Vec<usize> = (0..THREADS_MAX).map(|_| server.add(1, 0)).collect();
+        server.start();
+        server.has_unread.set(true);
+        server.add(1, 60);
+        assert!(server.closed.borrow().is_empty(), "their threads wait for a core");
+        server.has_unread.set(false);
+        server.add(1, 60);
+        assert_eq!(*server.closed.borrow(), clients[..2]);
     }
 
     /// As many silent strangers as may be open, and a client of the same source behind them.

@@ -170,12 +170,21 @@ pub struct Paired {
 }
 
 /// The server's side of a connection whose first bytes are still unread. An unpaired peer receives TLS messages only.
-pub fn accept(identity: &ServerIdentity, stream: TcpStream) -> Result<Paired, TlsError> {
+/// `on_first_message` is called when the first message of the peer is whole and valid.
+pub fn accept(
+    identity: &ServerIdentity,
+    stream: TcpStream,
+    on_first_message: impl FnOnce(),
+) -> Result<Paired, TlsError> {
     let not_paired = |error: io::Error| TlsError::NotPaired(error.to_string());
     let connection = ServerConnection::new(Arc::clone(&identity.config))
         .map_err(|error| TlsError::Identity(error.to_string()))?;
     let mut connection = Connection::Server(connection);
     let mut wire = Wire { stream, deadline_ns: deadline(HANDSHAKE_LIMIT) };
+    while connection.is_handshaking() && !connection.wants_write() {
+        take(&mut connection, &mut wire).map_err(not_paired)?;
+    }
+    on_first_message();
     handshake(&mut connection, &mut wire).map_err(not_paired)?;
     let mut theirs = [0; proof::LENGTH];
     read_exact(&mut connection, &mut wire, &mut theirs).map_err(not_paired)?;

@@ -32,7 +32,7 @@ fn serve_one() -> Served {
     let Made { identity, fingerprint } = made_identity();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
-    let server = std::thread::spawn(move || accept(&identity, listener.accept().expect("a client").0));
+    let server = std::thread::spawn(move || accept(&identity, listener.accept().expect("a client").0, || ()));
     let name = SocketName::new("127.0.0.1", address.port()).expect("a bound port");
     let pairing = Pairing { server: name, fingerprint, secret: SECRET };
     Served { pairing, address, server }
@@ -64,6 +64,31 @@ fn paired_stream_carries_bulk_data_and_supports_half_close() {
     writing.join().expect("no panic");
     assert_eq!(echo.join().expect("no panic"), data.len() as u64);
     assert!(back == data);
+}
+
+#[test]
+fn only_a_whole_first_message_of_a_client_is_noticed() {
+    let Made { identity, fingerprint } = made_identity();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let name = SocketName::new("127.0.0.1", address.port()).expect("a bound port");
+    let pairing = Pairing { server: name, fingerprint, secret: *b"another secret.." };
+    let mut has_message = [false; 2];
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut stranger = TcpStream::connect(address).expect("connected");
+            stranger.write_all(&[0x16, 3, 1]).expect("sent");
+            stranger.shutdown(Shutdown::Write).expect("ended");
+            // It sends the whole message and fails with its proof.
+            connect(&pairing, &[address], LIMIT, &LocalBind::ANY).expect_err("not paired");
+        });
+        for is_called in &mut has_message {
+            let stream = listener.accept().expect("a peer").0;
+            let accepted = accept(&identity, stream, || *is_called = true);
+            assert!(accepted.is_err());
+        }
+    });
+    assert_eq!(has_message, [false, true]);
 }
 
 #[test]
