@@ -61,9 +61,9 @@ fn carry(stream: UnixStream) -> io::Result<Ending> {
     let is_done = Arc::new(AtomicBool::new(false));
     let input_ended = Arc::clone(&is_done);
     std::thread::Builder::new().name("link-in".to_owned()).spawn(move || {
-        // An error is also the end of the input, which the server detects.
-        drop(copy(io::stdin(), &mut to_server));
-        input_ended.store(true, Ordering::SeqCst);
+        // A read error is also the end of the input, which the server detects. After a write error the server has ended the session.
+        let copied = copy(io::stdin(), &mut to_server);
+        input_ended.store(!matches!(copied, Err(CopyError::Write(_))), Ordering::SeqCst);
         drop(to_server.shutdown(Shutdown::Write));
     })?;
     let mut answers = Answers::new(io::stdout());
@@ -113,14 +113,31 @@ impl<W: Write> Write for Answers<W> {
     }
 }
 
-fn copy(mut from: impl Read, to: &mut impl Write) -> io::Result<()> {
+/// Why a copy ended before its input.
+#[derive(Debug)]
+enum CopyError {
+    Read(io::Error),
+    Write(io::Error),
+}
+
+impl From<CopyError> for io::Error {
+    fn from(error: CopyError) -> Self {
+        match error {
+            CopyError::Read(error) | CopyError::Write(error) => error,
+        }
+    }
+}
+
+fn copy(mut from: impl Read, to: &mut impl Write) -> Result<(), CopyError> {
     let mut buffer = [0; 16 << 10];
     loop {
         match from.read(&mut buffer) {
             Ok(0) => return Ok(()),
-            Ok(count) => to.write_all(&buffer[..count]).and_then(|()| to.flush())?,
+            Ok(count) => {
+                to.write_all(&buffer[..count]).and_then(|()| to.flush()).map_err(CopyError::Write)?;
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+            Err(error) => return Err(CopyError::Read(error)),
         }
     }
 }
@@ -130,6 +147,26 @@ mod tests {
     use netduel_control::protocol::{FromAgent, encode};
 
     use super::*;
+
+    /// The stream of a server that has ended the session.
+    struct Closed;
+
+    impl Write for Closed {
+        fn write(&mut self, _bytes: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Otherwise a session that the server has ended would be taken for one that its client has.
+    #[test]
+    fn message_that_a_closed_server_does_not_take_is_no_end_of_the_input() {
+        assert!(matches!(copy(&b"hello"[..], &mut Closed), Err(CopyError::Write(_))));
+        assert!(copy(&b""[..], &mut Closed).is_ok());
+    }
 
     #[test]
     fn bye_is_recognized_in_parts_of_any_size() {
