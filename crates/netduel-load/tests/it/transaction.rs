@@ -7,6 +7,7 @@ use netduel_load::{LoadError, prepare_client, prepare_server};
 use netduel_model::sample::{EndReport, RoundTripReport};
 use netduel_model::units::{Bytes, Nanos, PerSecond};
 use netduel_model::workload::{Family, Traffic, Transaction, Wait};
+use netduel_sys::clock;
 use netduel_test_support::NewNamespace;
 
 use crate::harness::{
@@ -222,11 +223,19 @@ fn port_of_another_program_receives_the_handshake_only() {
     assert_eq!(thread.join().unwrap(), 48);
 }
 
-#[test]
-fn dead_server_causes_errors_by_call_and_a_timely_end() {
-    let _turn = turn();
-    // Long enough for a thread that waits for its core to end the server before it.
-    let workload = workload(transactions(64, 64, 2, Wait::Block, None), Family::Ipv4, 3_000);
+/// Connects of this network namespace that failed (RFC 4022, tcpAttemptFails).
+fn failed_connects() -> u64 {
+    let text = std::fs::read_to_string("/proc/net/snmp").unwrap();
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tcp: "));
+    let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
+    let index = names.split(' ').position(|name| name == "AttemptFails").unwrap();
+    values.split(' ').nth(index).unwrap().parse().unwrap()
+}
+
+/// For a network namespace in which nothing else connects.
+fn with_a_dead_server() {
+    // No machine stalls for so long: the client is finished when it has met the closed port.
+    let workload = workload(transactions(64, 64, 2, Wait::Block, None), Family::Ipv4, 600_000);
     let server = prepare_server(&workload, loopback(Family::Ipv4), TOKEN).unwrap();
     let client = prepare_client(&workload, loopback(Family::Ipv4), server.ports(), TOKEN, LIMIT).unwrap();
     let (notify, done) = notification();
@@ -237,7 +246,13 @@ fn dead_server_causes_errors_by_call_and_a_timely_end() {
     }
     server.abort();
     server.join().unwrap();
-    done.recv_timeout(LIMIT).expect("the duration ends the client");
+    let (before, give_up_ns) = (failed_connects(), clock::monotonic_ns() + LIMIT.as_nanos() as u64);
+    while failed_connects() == before {
+        assert!(clock::monotonic_ns() < give_up_ns && !client.is_done(), "the client goes on connecting");
+        std::thread::yield_now();
+    }
+    client.finish();
+    done.recv_timeout(LIMIT).expect("a client without a server ends");
     let report = client.join().unwrap();
     let trips = report.round_trips.unwrap();
     let parts = trips.parts.unwrap();
@@ -245,6 +260,12 @@ fn dead_server_causes_errors_by_call_and_a_timely_end() {
     assert_eq!((trips.requests, parts.attempted), (trips.responses + parts.failed, trips.requests));
     let refused = report.errors.iter().find(|error| error.call == "connect").expect("connects fail");
     assert!(refused.error.contains("ECONNREFUSED"), "{refused:?}");
+}
+
+#[test]
+fn dead_server_causes_errors_by_call_and_a_timely_end() {
+    let namespace = NewNamespace { prepare: "ip link set lo up", ..NewNamespace::default() };
+    namespace.run("transaction::dead_server_causes_errors_by_call_and_a_timely_end", with_a_dead_server);
 }
 
 #[test]
