@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use netduel_stats::split_mix::SplitMix;
 use netduel_sys::{clock, random};
 
 use crate::arguments::Arguments;
@@ -62,11 +63,11 @@ pub fn run(arguments: &Arguments) -> Result<Record> {
         record.pairs,
         record.seconds
     );
-    let mut random = SplitMix(seed);
+    let mut random = SplitMix::new(seed);
     for block in 1..=arguments.pairs {
-        for index in random.order(plans.len()) {
+        for index in order(&mut random, plans.len()) {
             let Plan { case, placement } = &plans[index];
-            let ours_first = random.coin();
+            let ours_first = coin(&mut random);
             if record.results[index].missing.is_some() {
                 continue;
             }
@@ -163,30 +164,18 @@ fn write(record: &Record, path: &Path) -> Result<()> {
     std::fs::rename(&draft, path).with_context(context)
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014), for random bits and orders that a seed reproduces.
-struct SplitMix(u64);
+/// Heads or tails.
+fn coin(random: &mut SplitMix) -> bool {
+    random.bits() >> 63 == 1
+}
 
-impl SplitMix {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+/// 0 to `count` in random order (Fisher and Yates). The remainder's bias is below 2^-58 here.
+fn order(random: &mut SplitMix, count: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    for last in (1..count).rev() {
+        order.swap(last, (random.bits() % (last as u64 + 1)) as usize);
     }
-
-    fn coin(&mut self) -> bool {
-        self.next() >> 63 == 1
-    }
-
-    /// 0 to `count` in random order (Fisher and Yates). The remainder's bias is below 2^-58 here.
-    fn order(&mut self, count: usize) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..count).collect();
-        for last in (1..count).rev() {
-            order.swap(last, (self.next() % (last as u64 + 1)) as usize);
-        }
-        order
-    }
+    order
 }
 
 #[cfg(test)]
@@ -194,16 +183,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn generator_matches_the_reference_implementation() {
-        // From the reference implementation with seed 1234567.
-        let mut random = SplitMix(1_234_567);
-        assert_eq!(random.next(), 6_457_827_717_110_365_317);
-        assert_eq!(random.next(), 3_203_168_211_198_807_973);
-    }
-
-    #[test]
     fn an_order_has_every_index_once_and_is_repeated_by_its_seed() {
-        let (one, again, other) = (SplitMix(7).order(50), SplitMix(7).order(50), SplitMix(8).order(50));
+        let of_seed = |seed| order(&mut SplitMix::new(seed), 50);
+        let (one, again, other) = (of_seed(7), of_seed(7), of_seed(8));
         assert_eq!(one, again);
         assert_ne!(one, other);
         let mut sorted = one;
@@ -213,8 +195,8 @@ mod tests {
 
     #[test]
     fn coins_fall_on_both_sides() {
-        let mut random = SplitMix(1);
-        let heads = (0..1000).filter(|_| random.coin()).count();
+        let mut random = SplitMix::new(1);
+        let heads = (0..1000).filter(|_| coin(&mut random)).count();
         assert!((400..600).contains(&heads), "{heads}");
     }
 }

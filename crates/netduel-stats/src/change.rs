@@ -5,6 +5,7 @@
 //! same values, so it needs no assumption about their noise but that their order means nothing; ties are covered. The orders are drawn with a
 //! fixed seed: equal input has equal output. Where a change is, the values say: ranks lose how far the levels are apart, and the lowest value
 //! before a loss would move it. A trend, or noise that lasts for several values, is no random order and is shown as changes.
+use crate::split_mix::SplitMix;
 
 /// A change between two neighbouring values.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,7 +47,7 @@ fn search(values: &[f64], offset: usize, level: f64, found: &mut Vec<Change>) {
 fn clearest(values: &[f64], level: f64) -> Option<(usize, f64)> {
     let mut ranks = ranks(values);
     let observed = largest(&ranks)?;
-    let mut chance = Orders(0x6e65_7464_7565_6c00 ^ values.len() as u64);
+    let mut chance = Orders(SplitMix::new(0x6e65_7464_7565_6c00 ^ values.len() as u64));
     let mut as_clear = 1;
     let accepted = (level * f64::from(ORDERS)).floor();
     for _ in 1..ORDERS {
@@ -110,21 +111,14 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     ranks
 }
 
-/// Random orders: SplitMix64 (Steele, Lea and Flood 2014).
-struct Orders(u64);
+/// Random orders.
+struct Orders(SplitMix);
 
 impl Orders {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
     /// Fisher and Yates; the bias of the multiplication is below 2^-32 for any sequence that fits into memory.
     fn shuffle(&mut self, values: &mut [f64]) {
         for last in (1..values.len()).rev() {
-            let place = (u128::from(self.next()) * (last as u128 + 1)) >> 64;
+            let place = (u128::from(self.0.bits()) * (last as u128 + 1)) >> 64;
             values.swap(last, place as usize);
         }
     }

@@ -17,6 +17,7 @@ pub mod search;
 pub mod sequential;
 pub mod series;
 mod signed_rank;
+pub mod split_mix;
 pub mod summary;
 pub mod unpaired;
 pub mod verdict;

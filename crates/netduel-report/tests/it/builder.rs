@@ -21,6 +21,7 @@ use netduel_model::workload::{
     StreamTuning, TcpEngine, TcpStream, Timing, Traffic, Transaction, UdpOffload, UdpStream, Wait, Workload,
 };
 use netduel_stats::histogram::Histogram;
+use netduel_stats::split_mix::SplitMix;
 
 const DURATION_NS: u64 = 5_000_000_000;
 /// Loaded latency: the idle phase.
@@ -72,15 +73,11 @@ impl Default for Recipe {
 }
 
 /// A small generator with a fixed sequence: the same seed gives the same run on every machine.
-pub struct Noise(u64);
+pub struct Noise(SplitMix);
 
 impl Noise {
     fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+        (self.0.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     /// About normal, mean 0, deviation 1.
@@ -100,7 +97,7 @@ const PATHS: [&str; 2] = ["syn0", "vf0"];
 /// The run.
 pub fn build(recipe: &Recipe) -> Run {
     let plan = plan(recipe);
-    let mut noise = Noise(recipe.seed);
+    let mut noise = Noise(SplitMix::new(recipe.seed));
     let mut trials = Vec::new();
     for block in 0..recipe.blocks {
         let shared = noise.factor(recipe.noise);

@@ -1,7 +1,9 @@
 //! Random numbers with a seed: the distributions of the simulations. For tests only.
 
-/// SplitMix64 (Steele, Lea and Flood 2014): small, and good enough for millions of numbers.
-pub struct Chance(u64);
+use netduel_stats::split_mix::SplitMix;
+
+/// Random numbers of several distributions.
+pub struct Chance(SplitMix);
 
 /// Distributions of noise. Each has a spread of the order of 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,14 +31,11 @@ impl Shape {
 impl Chance {
     /// The sequence of a seed.
     pub fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(SplitMix::new(seed))
     }
 
     fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
+        self.0.bits()
     }
 
     /// Between 0 and 1, exclusive.

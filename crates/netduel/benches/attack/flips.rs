@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, ensure};
 
 use crate::netduel;
-use crate::random::SplitMix;
+use crate::random::Choices;
 
 /// Four short trials in a lab.
 const PLAN: &str = r#"
@@ -52,7 +52,7 @@ pub fn sound_run(folder: &Path) -> Result<Vec<u8>> {
 }
 
 /// Changes one bit of a run.
-pub fn attack(folder: &Path, run: &[u8], mut random: SplitMix) -> Result<&'static str> {
+pub fn attack(folder: &Path, run: &[u8], mut random: Choices) -> Result<&'static str> {
     let (place, bit) = (random.below(run.len() as u64) as usize, random.below(8));
     let mut bytes = run.to_vec();
     bytes[place] ^= 1 << bit;

@@ -16,7 +16,7 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser as _;
 
-use random::SplitMix;
+use random::Choices;
 
 /// Attacks the program, and checks how its commands end.
 #[derive(Debug, clap::Parser)]
@@ -56,14 +56,14 @@ fn bench(arguments: &Arguments) -> Result<bool> {
     let folder = stage::folder("attack")?;
     let run = if arguments.flips > 0 { flips::sound_run(&folder)? } else { Vec::new() };
     let flips = series("flips", arguments.flips, |number| {
-        flips::attack(&folder, &run, SplitMix::of_case(seed, number))
+        flips::attack(&folder, &run, Choices::of_case(seed, number))
     });
     let sound = plans::sound()?;
     let plans = series("plans", arguments.plans, |number| {
-        plans::attack(&folder, &sound, SplitMix::of_case(seed, number))
+        plans::attack(&folder, &sound, Choices::of_case(seed, number))
     });
     let names = series("names", u64::from(arguments.names > 0), |number| {
-        names::attack(&folder, arguments.names, SplitMix::of_case(seed, number))
+        names::attack(&folder, arguments.names, Choices::of_case(seed, number))
     });
     Ok(flips && plans && names)
 }

@@ -8,7 +8,7 @@ use rustix::process::{Uid, geteuid};
 use rustix::thread::set_thread_res_uid;
 
 use crate::netduel;
-use crate::random::SplitMix;
+use crate::random::Choices;
 
 /// `nobody`, a user without any right.
 const STRANGER: u32 = 65534;
@@ -20,7 +20,7 @@ const LOCK: &str = "netduel-host-lock";
 const OTHER_DESCRIPTORS: u64 = 256;
 
 /// Starts, uses and removes a lab while another user holds the names.
-pub fn attack(folder: &Path, count: u64, mut random: SplitMix) -> Result<&'static str> {
+pub fn attack(folder: &Path, count: u64, mut random: Choices) -> Result<&'static str> {
     netduel_sys::descriptor_limit::raise(count + OTHER_DESCRIPTORS)
         .context("failed to raise the limit of descriptors")?;
     let prefix = format!("netduel-lab-{}-", geteuid().as_raw());

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 
 use crate::netduel;
-use crate::random::SplitMix;
+use crate::random::Choices;
 
 /// Changes of a plan at most.
 const CHANGES_MAX: u64 = 5;
@@ -42,7 +42,7 @@ pub fn sound() -> Result<Vec<Vec<u8>>> {
 }
 
 /// Changes one of the plans.
-pub fn attack(folder: &Path, plans: &[Vec<u8>], mut random: SplitMix) -> Result<&'static str> {
+pub fn attack(folder: &Path, plans: &[Vec<u8>], mut random: Choices) -> Result<&'static str> {
     let mut text = random.one_of(plans).clone();
     for _ in 0..=random.below(CHANGES_MAX) {
         let start = random.below(text.len() as u64 + 1) as usize;

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use netduel_sys::clock::{monotonic_ns, sleep_until};
 
 use crate::processes::{self, TARGETS, Target};
-use crate::random::SplitMix;
+use crate::random::Choices;
 use crate::scene::{self, SCENES, Scene, TRIALS};
 use crate::stage;
 
@@ -66,7 +66,7 @@ struct Running {
 
 /// Plays one kill; `None` when the run ended before its moment. An error says what is wrong.
 pub fn play(seed: u64, number: u64, before: &str) -> Result<Option<Killed>> {
-    let mut random = SplitMix::of_case(seed, number);
+    let mut random = Choices::of_case(seed, number);
     let scene = *random.one_of(&SCENES);
     // Every third run is killed before its first trial has ended, and soon after the last one there is nothing to kill.
     let after_trials = random.below(TRIALS + 4).saturating_sub(3);
@@ -216,7 +216,7 @@ impl Running {
         after_trials: u64,
         delay_ns: u64,
         targets: &[Target],
-        random: &mut SplitMix,
+        random: &mut Choices,
     ) -> Result<Option<(Target, Vec<processes::Process>, Phase)>> {
         while self.trials.load(Ordering::Acquire) < after_trials && !self.reader.is_finished() {
             sleep_until(monotonic_ns() + LOOK_NS);

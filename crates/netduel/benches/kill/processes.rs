@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
-use crate::random::SplitMix;
+use crate::random::Choices;
 
 /// What a process of netduel is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,7 +122,7 @@ pub fn is_treated(processes: &[Process]) -> bool {
 pub fn choose(
     processes: &[Process],
     targets: &[Target],
-    random: &mut SplitMix,
+    random: &mut Choices,
 ) -> Option<(Target, Vec<Process>)> {
     targets.iter().find_map(|target| {
         let mut victims = victims(*target, processes, random)?;
@@ -131,7 +131,7 @@ pub fn choose(
     })
 }
 
-fn victims(target: Target, processes: &[Process], random: &mut SplitMix) -> Option<Vec<Process>> {
+fn victims(target: Target, processes: &[Process], random: &mut Choices) -> Option<Vec<Process>> {
     let of = |role| -> Option<Vec<Process>> {
         let found: Vec<Process> =
             processes.iter().filter(|process| process.role == Some(role)).cloned().collect();

@@ -1,27 +1,19 @@
-//! Random numbers that a seed reproduces.
+//! Random choices that a seed reproduces.
+use netduel_stats::split_mix::SplitMix;
 
-/// SplitMix64 (Steele, Lea, Flood 2014).
-pub struct SplitMix(u64);
+/// The choices of one case.
+pub struct Choices(SplitMix);
 
-impl SplitMix {
-    /// The numbers of one case: they depend on the seed and the number of the case only, so that one case can be repeated alone.
+impl Choices {
+    /// Those of a case: they depend on the seed and the number of the case only, so that one case can be repeated alone.
     pub fn of_case(seed: u64, number: u64) -> Self {
-        let mut random = Self(seed);
-        let start = random.next();
-        Self(start ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        let start = SplitMix::new(seed).bits();
+        Self(SplitMix::new(start ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
     }
 
     /// A number below `end`, which is not 0.
     pub fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
+        self.0.bits() % end
     }
 
     /// One of some values, of which there is at least one.
