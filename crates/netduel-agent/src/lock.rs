@@ -32,6 +32,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 const ENDING_NS: u64 = 5_000_000_000;
 /// Until the next look whether a guard has ended, nanoseconds.
 const LOOK_AGAIN_NS: u64 = 20_000_000;
+/// Pause after a peer could not be accepted, nanoseconds. Without a descriptor for it, it stays in the queue.
+const ACCEPT_PAUSE_NS: u64 = 100_000_000;
 
 /// Held until the agent ends: nothing releases it but the end of the process.
 pub struct HostLock {
@@ -106,14 +108,20 @@ impl HostLock {
         let line = format!("{}{})", words_of(run), std::process::id());
         std::thread::Builder::new()
             .name("host-lock".to_owned())
-            .spawn(move || {
-                for mut peer in listener.incoming().flatten() {
-                    // The peer may have closed its connection by now.
-                    drop(peer.write_all(line.as_bytes()));
-                }
-            })
+            .spawn(move || answer_all(listener.incoming(), &line))
             .map_err(failed)?;
         Ok(Tried::Locked(Self { _byte: byte }))
+    }
+}
+
+/// Names the run to each peer. Without descriptors the thread sleeps: it shares the cores with the traffic.
+fn answer_all(peers: impl Iterator<Item = io::Result<UnixStream>>, line: &str) {
+    for peer in peers {
+        match peer {
+            // It may have closed its connection by now.
+            Ok(mut peer) => drop(peer.write_all(line.as_bytes())),
+            Err(_) => clock::sleep_until(clock::monotonic_ns().saturating_add(ACCEPT_PAUSE_NS)),
+        }
     }
 }
 
@@ -198,4 +206,21 @@ fn holder() -> io::Result<Holder> {
     let mut line = String::new();
     let is_answered = stream.take(200).read_to_string(&mut line).is_ok() && !line.is_empty();
     Ok(Holder::Trusted(if is_answered { line } else { ANONYMOUS.to_owned() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lack_of_descriptors_does_not_keep_a_core_busy() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let lack = || Err(io::Error::other("no descriptor is left"));
+        let began_ns = clock::monotonic_ns();
+        answer_all([lack(), lack(), Ok(ours)].into_iter(), "run x");
+        assert!(clock::monotonic_ns() - began_ns >= 2 * ACCEPT_PAUSE_NS);
+        let mut line = String::new();
+        theirs.read_to_string(&mut line).unwrap();
+        assert_eq!(line, "run x");
+    }
 }
