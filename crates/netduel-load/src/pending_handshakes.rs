@@ -119,12 +119,14 @@ impl PendingHandshakes {
         }
     }
 
-    /// Reads from the readable connections, and closes those beyond their deadline.
+    /// Reads from the readable connections, and closes those beyond their deadline. One without readiness is not readable: the wait may have
+    /// failed.
     pub(crate) fn read_ready(&mut self, ready: &[bool], first_bytes: &mut Vec<FirstBytes>) {
         let now = clock::monotonic_ns();
         let peers = std::mem::take(&mut self.pending);
+        let ready = ready.iter().copied().chain(std::iter::repeat(false));
         for (peer, ready) in peers.into_iter().zip(ready) {
-            let peer = if *ready { read_or_keep(peer, first_bytes) } else { Some(peer) };
+            let peer = if ready { read_or_keep(peer, first_bytes) } else { Some(peer) };
             self.pending.extend(peer.filter(|peer| now < peer.deadline_ns));
         }
     }
@@ -203,4 +205,24 @@ pub(crate) fn is_exhaustion(error: &io::Error) -> bool {
         error_name::of(error.raw_os_error().unwrap_or(0)),
         Some("EMFILE" | "ENFILE" | "ENOBUFS" | "ENOMEM")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[test]
+    fn connections_are_kept_when_the_wait_for_them_failed() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let clients = [(); 3].map(|()| TcpStream::connect(listener.local_addr().unwrap()).unwrap());
+        let (mut pending, mut first_bytes) = (PendingHandshakes::default(), Vec::new());
+        for _ in &clients {
+            let (stream, address) = shared_port::accept(&listener).unwrap();
+            pending.add(stream, address, &mut first_bytes);
+        }
+        pending.read_ready(&[], &mut first_bytes);
+        assert_eq!((pending.descriptors().count(), first_bytes.len()), (3, 0));
+    }
 }
