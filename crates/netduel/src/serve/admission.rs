@@ -25,6 +25,8 @@ const REJECTED_LIMIT: Nanos = Nanos(10_000_000_000);
 /// yet, and the thread of its session may wait for a core. Only clients that have proven the secret wait, and a user whose client is
 /// rejected waits as long for the reason.
 const SLOT_PATIENCE: Duration = Duration::from_secs(5);
+/// Maximum number of clients that wait for it: each has two threads. Further ones get a closed connection.
+const WAITING_MAX: usize = 256;
 /// Time that an ending server waits for its clients to read the reason.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
@@ -65,6 +67,8 @@ impl Connection for Unpaired {
 struct Clients {
     served: Vec<Client>,
     rejected: Vec<Client>,
+    /// Clients that wait for a free place.
+    waiting: usize,
 }
 
 /// A client in a session.
@@ -173,9 +177,10 @@ impl Admission {
                 let pair = move || admission.pair(number, stream, peer);
                 std::thread::Builder::new().name("session".to_owned()).spawn(pair)
             });
-            if spawned.is_err() {
-                // Without a descriptor or a thread for it, the connection is closed.
+            if let Err(error) = spawned {
+                // The connection is closed.
                 lock(&self.pending).finished(number);
+                self.refused(peer, &format!("this host has no descriptor or thread left for it: {error}"));
             }
         }
     }
@@ -227,11 +232,17 @@ impl Admission {
     /// Admits a client to be served, or to be rejected with a message; `None` when there are too many of both kinds.
     fn admit(&self, number: usize, stream: &UnixStream) -> Option<Admitted<'_>> {
         let stream = stream.try_clone().ok()?;
-        let none_is_free = |clients: &mut Clients| {
-            clients.served.len() >= self.clients_max && !self.is_closed.load(Ordering::SeqCst)
-        };
-        let waited = self.freed.wait_timeout_while(lock(&self.clients), SLOT_PATIENCE, none_is_free);
-        let (mut clients, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let mut clients = lock(&self.clients);
+        if self.is_full(&clients) {
+            if clients.waiting >= WAITING_MAX {
+                return None;
+            }
+            clients.waiting += 1;
+            let is_full = |clients: &mut Clients| self.is_full(clients);
+            let waited = self.freed.wait_timeout_while(clients, SLOT_PATIENCE, is_full);
+            (clients, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            clients.waiting -= 1;
+        }
         if self.is_closed.load(Ordering::SeqCst) {
             return None;
         }
@@ -243,6 +254,11 @@ impl Admission {
         let place = Client { number, stream, stop: stop.clone() };
         clients.of(is_served).push(place);
         Some(Admitted { admission: self, number, is_served, stop })
+    }
+
+    /// Whether a client has to wait for a place.
+    fn is_full(&self, clients: &Clients) -> bool {
+        clients.served.len() >= self.clients_max && !self.is_closed.load(Ordering::SeqCst)
     }
 
     /// Ends all sessions. Clients with a running test get the reason, and this waits until they have read it.
@@ -279,5 +295,41 @@ impl Drop for Admitted<'_> {
             place.number != self.number
         });
         self.admission.freed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::super::identity::Identity;
+    use super::super::log::Log;
+    use super::super::rules::Rules;
+    use super::*;
+
+    fn admission(clients_max: usize) -> Admission {
+        let identity = Identity::draw().and_then(|identity| identity.for_tls());
+        let context = ServerContext {
+            rules: Rules { longest: Nanos(1), fastest: None, streams: 1 },
+            bounds: Bounds::default(),
+            log: Arc::new(Log::start(true).unwrap_or_else(|error| panic!("{error}"))),
+            tests: Arc::default(),
+        };
+        let identity = identity.unwrap_or_else(|error| panic!("{error}"));
+        Admission::new(identity, context, clients_max, channel().0)
+    }
+
+    #[test]
+    fn clients_beyond_those_that_may_wait_get_no_place() {
+        let (stream, _peer) = UnixStream::pair().expect("a pair");
+        let admission = admission(1);
+        let first = admission.admit(0, &stream).expect("a free place");
+        assert!(first.is_served);
+        lock(&admission.clients).waiting = WAITING_MAX;
+        // One that waits is rejected with a message after its patience; this one is not admitted.
+        assert!(admission.admit(1, &stream).is_none());
+        drop(first);
+        let second = admission.admit(2, &stream).expect("a free place");
+        assert!(second.is_served && lock(&admission.clients).waiting == WAITING_MAX);
     }
 }

@@ -10,8 +10,8 @@ use std::os::unix::net::UnixStream;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use netduel_sys::socket;
-use rustix::event::{PollFd, PollFlags, poll};
+use netduel_sys::{clock, socket};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
 use rustls::Connection;
 
@@ -24,6 +24,9 @@ const SILENCE_MAX: Duration = Duration::from_secs(60);
 const PROBE_AFTER: Duration = Duration::from_secs(20);
 const PROBE_INTERVAL: Duration = Duration::from_secs(10);
 const PROBES: u32 = 4;
+/// How long the peer may take for the last data of a closed plain side. One that reads a byte now and then is not silent, and would keep
+/// its place on a server without end.
+const CLOSE_LIMIT: Duration = SILENCE_MAX;
 
 /// The plain side, and the copying thread. The thread ends soon after the plain side is closed.
 pub fn start(connection: Connection, network: TcpStream) -> io::Result<(UnixStream, JoinHandle<()>)> {
@@ -41,6 +44,9 @@ pub(super) struct Relay {
     buffered: Vec<u8>,
     plain_end: End,
     network_end: End,
+    /// When the plain side was closed, nanoseconds of the monotonic clock.
+    closed_ns: Option<u64>,
+    close_limit: Duration,
 }
 
 /// Progress of a side towards its end.
@@ -70,14 +76,35 @@ impl Relay {
             buffered: Vec::new(),
             plain_end: End::default(),
             network_end: End::default(),
+            closed_ns: None,
+            close_limit: CLOSE_LIMIT,
         })
     }
 
     /// Copies until both sides end. An error of the session or of poll(2) closes both sides, which their peers detect.
-    pub(super) fn run(mut self) {
-        while !self.is_over() && self.turn().is_ok() {}
+    pub(super) fn run(self) {
+        self.run_with(CLOSE_LIMIT);
+    }
+
+    /// As [`Self::run`], with another limit for the last data of a closed plain side.
+    pub(super) fn run_with(mut self, close_limit: Duration) {
+        self.close_limit = close_limit;
+        while !self.is_over() && self.close_left() != Some(Duration::ZERO) && self.turn().is_ok() {}
         // The peer may already be closed.
         let _ = self.network.shutdown(Shutdown::Both);
+    }
+
+    /// The time that the peer has for the last data of a closed plain side.
+    fn close_left(&self) -> Option<Duration> {
+        let closed_ns = clock::monotonic_ns().saturating_sub(self.closed_ns?);
+        Some(self.close_limit.saturating_sub(Duration::from_nanos(closed_ns)))
+    }
+
+    /// The plain side accepts no more data.
+    fn close_plain(&mut self) {
+        self.plain_end.closed = true;
+        self.closed_ns.get_or_insert_with(clock::monotonic_ns);
+        self.buffered.clear();
     }
 
     fn wants_network_write(&self) -> bool {
@@ -96,8 +123,7 @@ impl Relay {
         let (network, plain) = self.wait()?;
         let hung_up = PollFlags::HUP | PollFlags::ERR;
         if plain.intersects(hung_up) {
-            self.plain_end.closed = true;
-            self.buffered.clear();
+            self.close_plain();
         }
         if network.intersects(PollFlags::IN | hung_up) && !self.network_end.at_end {
             self.read_network()?;
@@ -132,7 +158,8 @@ impl Relay {
         let mut descriptors = Vec::with_capacity(2);
         descriptors.extend(poll_network.then(|| PollFd::new(&self.network, of_network)));
         descriptors.extend(poll_plain.then(|| PollFd::new(&self.plain, of_plain)));
-        match poll(&mut descriptors, None) {
+        let timeout = self.close_left().and_then(|left| Timespec::try_from(left).ok());
+        match poll(&mut descriptors, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -196,10 +223,7 @@ impl Relay {
         match self.plain.write(&self.buffered) {
             Ok(count) => drop(self.buffered.drain(..count)),
             Err(error) if socket::is_transient(&error) => {}
-            Err(_) => {
-                self.plain_end.closed = true;
-                self.buffered.clear();
-            }
+            Err(_) => self.close_plain(),
         }
         self.pass_on_end();
     }

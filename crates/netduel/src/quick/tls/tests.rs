@@ -210,3 +210,19 @@ fn data_before_a_close_arrives_over_a_slow_network() {
     assert!(received.iter().all(|byte| *byte == 7));
     carrier.join().expect("no panic");
 }
+
+#[test]
+fn peer_that_does_not_read_the_last_data_is_given_up() {
+    let ((mut client, network), (server, server_network)) = session();
+    let (plain, mut speaker) = UnixStream::pair().expect("a pair");
+    speaker.set_nonblocking(true).expect("set");
+    let mut sent = 0;
+    while let Ok(count) = speaker.write(&[7; 3000]) {
+        sent += count;
+    }
+    assert!(sent > 100_000, "{sent} bytes are too few to fill what is between");
+    drop(speaker);
+    Relay::new(server, server_network, plain).expect("a relay").run_with(Duration::ZERO);
+    let mut wire = Wire { stream: network, deadline_ns: deadline(LIMIT) };
+    assert!(read_exact(&mut client, &mut wire, &mut vec![0; sent]).is_err());
+}
