@@ -5,7 +5,7 @@ use netduel_model::ids::HostName;
 use netduel_model::plan::SshHost;
 use netduel_sys::clock::monotonic_ns;
 
-use super::obstacle::Obstacle;
+use super::obstacle::{Obstacle, excerpt};
 use super::preparation::Preparation;
 use super::stop::Stop;
 use super::{NotPrepared, SshHosts};
@@ -43,7 +43,7 @@ fn ended(answer: &str) -> Ended {
                 .map(|line| line.trim_start_matches('.').trim())
                 .filter(|line| !line.is_empty())
                 .collect();
-            Ended::Failed(if said.is_empty() { format!("code {code}") } else { said.join(", ") })
+            Ended::Failed(if said.is_empty() { format!("code {code}") } else { excerpt(&said.join(", ")) })
         }
     }
 }

@@ -13,6 +13,7 @@ use super::host_keys;
 use super::options;
 use super::refusal::{self, Named};
 use super::scripts;
+use crate::console::bounded_lines;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// How a user chooses the folder of the program on a host.
@@ -79,7 +80,7 @@ pub enum Obstacle {
         host: String,
     },
     /// Another answer than that of the script.
-    #[error("the shell of the host gave an unexpected answer: {answer}")]
+    #[error("the shell of the host gave an unexpected answer: {}", excerpt(.answer))]
     Unexpected {
         /// What it printed.
         answer: String,
@@ -237,6 +238,17 @@ pub fn of_connection(
     Obstacle::Connection(format!("{what} {host}{how}{}; {remedy}", after(printed)))
 }
 
+/// Most lines of an excerpt.
+const EXCERPT_LINES_MAX: usize = 24;
+
+/// What a host printed, as a message shows it: the first lines, and of each the ends. A host may print any amount.
+pub fn excerpt(printed: &str) -> String {
+    let mut lines = printed.lines();
+    let first: Vec<&str> = lines.by_ref().take(EXCERPT_LINES_MAX).collect();
+    let first = bounded_lines(&first.join("\n"));
+    if lines.next().is_some() { format!("{first}\n...") } else { first }
+}
+
 /// A copy that failed.
 pub fn of_copy(ssh: &SshHost, file: &str, output: &Output) -> Obstacle {
     let other = format!("name a folder that its user can write, with space for the program, {NAME_FOLDER}");
@@ -251,14 +263,14 @@ pub fn of_copy(ssh: &SshHost, file: &str, output: &Output) -> Obstacle {
         Some(scripts::NOT_RENAMED) => ("the file cannot be replaced", other.as_str()),
         _ => ("the ssh session ended", "run again"),
     };
-    let printed = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    let printed = excerpt(String::from_utf8_lossy(&output.stderr).trim());
     let printed = if printed.is_empty() { String::new() } else { format!(": {printed}") };
     Obstacle::Copy(format!("failed to copy netduel to {}:{file}: {what}{printed}; {remedy}", ssh.host))
 }
 
 /// A program of another version, which would not understand this one.
 pub fn of_version(ssh: &SshHost, binary: &Binary, printed: &str) -> Obstacle {
-    let path = shown(&binary.path);
+    let (path, printed) = (shown(&binary.path), excerpt(printed));
     Obstacle::Start(format!(
         "{path} was copied to {}, and prints {printed:?} as its version; replace it with a netduel {VERSION}, the version of this program",
         ssh.host
@@ -291,6 +303,7 @@ pub fn of_start(ssh: &SshHost, binary: &Binary, file: &str, status: Option<i32>,
         _ => format!("{path} was copied; {other}"),
     };
     let status = status.map_or_else(|| "no status".to_owned(), |status| format!("exit code {status}"));
+    let printed = excerpt(printed);
     Obstacle::Start(format!("{file} does not start on {} ({status}): {printed}; {remedy}", ssh.host))
 }
 
@@ -336,6 +349,20 @@ mod tests {
         );
         let denied = remedy(&format!("me@10.0.0.4: Permission denied (publickey).\n{closed}"));
         assert!(denied.ends_with("and to me@10.0.0.4 (`ssh-copy-id`)"), "{denied}");
+    }
+
+    #[test]
+    fn output_of_a_host_without_end_is_shown_in_part() {
+        for printed in ["x".repeat(200_000), "line\n".repeat(50_000), "\u{1b}[2J\n".repeat(50_000)] {
+            let texts = [
+                Obstacle::Unexpected { answer: printed.clone() }.to_string(),
+                excerpt(&printed),
+                excerpt(&format!("the reason\n{printed}")),
+            ];
+            assert!(texts.iter().all(|text| text.len() < 2_000), "{:?}", texts.map(|text| text.len()));
+        }
+        assert_eq!(excerpt("one\ntwo"), "one\ntwo");
+        assert!(excerpt(&"line\n".repeat(25)).ends_with("line\n..."));
     }
 
     /// vm1 and a jump host before it.

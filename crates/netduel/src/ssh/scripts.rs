@@ -7,6 +7,8 @@ use super::obstacle::Obstacle;
 /// Lines around an answer: start files of a shell print before it.
 const BEGIN: &str = "netduel-answer-begins";
 const END: &str = "netduel-answer-ends";
+/// Longest path of a host, bytes (PATH_MAX in limits.h).
+const PATH_LEN_MAX: usize = 4096;
 /// Builds that a host keeps.
 const BUILDS_KEPT: u32 = 2;
 
@@ -77,7 +79,7 @@ impl Probe {
     /// From the answer.
     pub fn parse(answer: &str) -> Result<Self, Obstacle> {
         let value = |key: &str| answer.lines().find_map(|line| line.strip_prefix(key)).map(str::to_owned);
-        let file = value("file=").filter(|file| file.starts_with('/'));
+        let file = value("file=").filter(|file| file.starts_with('/') && file.len() < PATH_LEN_MAX);
         let file = file.ok_or_else(|| Obstacle::Unexpected { answer: answer.to_owned() })?;
         let has_gzip = value("gzip=").is_some_and(|answer| answer == "yes");
         Ok(Self { file, checksum: value("sum="), has_gzip })
@@ -276,6 +278,7 @@ mod tests {
         let missing = Probe { checksum: None, has_gzip: false, ..there };
         assert_eq!(Probe::parse("file=/h/netduel").expect("a probe"), missing);
         assert!(Probe::parse("sh: not found").is_err());
+        assert!(Probe::parse(&format!("file=/{}", "x".repeat(PATH_LEN_MAX))).is_err());
     }
 
     #[test]
