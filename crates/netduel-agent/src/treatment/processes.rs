@@ -123,12 +123,13 @@ pub(super) fn poll_until(descriptor: PollFd<'_>, deadline_ns: u64) -> bool {
     }
 }
 
-/// Ends every process that carries the mark, wherever it went, and waits until it is gone.
+/// Ends every process that carries the mark, wherever it went, and waits until it is gone, [`DEADLINE`] at most.
 pub(super) fn end_marked(mark: &str) {
     let wanted = format!("{MARK}={mark}");
     // A process that is made while the list is read may be missed once, when process numbers begin anew.
     let mut empty_lists = 0;
     let exec_deadline_ns = monotonic_ns() + EXEC_DEADLINE.as_nanos() as u64;
+    let deadline_ns = monotonic_ns() + DEADLINE.as_nanos() as u64;
     for _ in 0..ROUNDS {
         let found = marked(wanted.as_bytes(), exec_deadline_ns);
         empty_lists = if found.is_empty() { empty_lists + 1 } else { 0 };
@@ -138,8 +139,9 @@ pub(super) fn end_marked(mark: &str) {
         for process in &found {
             let _ = pidfd_send_signal(process, Signal::KILL);
         }
-        for process in &found {
-            readable_until(process, monotonic_ns() + DEADLINE.as_nanos() as u64);
+        // One that waits in the kernel, for a device or a file server, ends when the kernel lets it. All have one limit.
+        if !found.iter().all(|process| readable_until(process, deadline_ns)) {
+            return;
         }
     }
 }
