@@ -42,7 +42,8 @@ fn scaled(text: &str, what: &'static str, scales: &[Scale], example: &str) -> Re
     let number: f64 =
         number.parse().map_err(|_| error(format!("write a number and a unit, for example \"{example}\"")))?;
     let scale = scales.iter().find(|(name, _)| *name == unit).map(|(_, scale)| *scale).ok_or_else(|| {
-        let hint = unit_hint(unit);
+        let is_bit_rate = scales.iter().any(|(name, _)| *name == "bit/s");
+        let hint = unit_hint(unit, is_bit_rate);
         error(format!("the unit must be one of {}{hint}; for example \"{example}\"", allowed()))
     })?;
     let value = number * scale;
@@ -52,11 +53,13 @@ fn scaled(text: &str, what: &'static str, scales: &[Scale], example: &str) -> Re
     Ok(value)
 }
 
-/// A word on the mix-ups that happen: `Gb` for a bit rate, `GB/s` for `Gbit/s`, a missing unit.
-fn unit_hint(unit: &str) -> &'static str {
+/// A word on the mix-ups that happen: `Gb` for a bit rate, `GB/s` for `Gbit/s`, the `k` of a quick test, a missing unit.
+fn unit_hint(unit: &str, is_bit_rate: bool) -> &'static str {
     match unit {
         "" => " (a number without a unit is ambiguous)",
-        "Kb" | "kb" | "Mb" | "Gb" | "Kbps" | "kbps" | "Mbps" | "Gbps" | "bps" | "K" | "M" | "G" => {
+        "K" | "k" | "M" | "G" if !is_bit_rate => " (a letter alone is for options of quick tests)",
+        _ if !is_bit_rate => "",
+        "Kb" | "kb" | "Mb" | "Gb" | "Kbps" | "kbps" | "Mbps" | "Gbps" | "bps" | "K" | "k" | "M" | "G" => {
             " (bits per second are written kbit/s, Mbit/s, Gbit/s)"
         }
         "KB/s" | "MB/s" | "GB/s" | "B/s" => " (this is a bit rate: multiply bytes per second by 8)",
@@ -89,13 +92,22 @@ macro_rules! quantity {
 
         impl $name {
             const SCALES: &'static [Scale] = &[$(($unit, $scale)),+];
+
+            /// Reads a text with its unit. `example`: the value that a refusal shows, when it is not the usual one.
+            ///
+            /// # Errors
+            /// [`UnitError`] when the text is no such quantity.
+            pub(crate) fn read_text(text: &str, example: Option<&str>) -> Result<Self, UnitError> {
+                let example = example.unwrap_or($example);
+                let value = scaled(text, $what, Self::SCALES, example)?;
+                in_base_units(text, value, $whole, example).map(Self)
+            }
         }
 
         impl std::str::FromStr for $name {
             type Err = UnitError;
             fn from_str(text: &str) -> Result<Self, UnitError> {
-                let value = scaled(text, $what, Self::SCALES, $example)?;
-                in_base_units(text, value, $whole, $example).map(Self)
+                Self::read_text(text, None)
             }
         }
 
@@ -226,11 +238,19 @@ impl Percent {
     pub fn fraction(self) -> f64 {
         self.0 / 100.0
     }
+
+    /// Reads a text with its unit. `example`: the value that a refusal shows, when it is not the usual one.
+    ///
+    /// # Errors
+    /// [`UnitError`] when the text is no percentage.
+    pub(crate) fn read_text(text: &str, example: Option<&str>) -> Result<Self, UnitError> {
+        Ok(Self(scaled(text, "a percentage", &[("%", 1.0)], example.unwrap_or("5 %"))?))
+    }
 }
 impl std::str::FromStr for Percent {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        Ok(Self(scaled(text, "a percentage", &[("%", 1.0)], "5 %")?))
+        Self::read_text(text, None)
     }
 }
 impl fmt::Display for Percent {
@@ -405,9 +425,23 @@ mod tests {
         assert!(gbps.contains("multiply bytes per second by 8"), "{gbps}");
         let bare = "5".parse::<Nanos>().unwrap_err().to_string();
         assert!(bare.contains("ambiguous"), "{bare}");
+        let short = "200k".parse::<PerSecond>().unwrap_err().to_string();
+        assert!(short.contains("/s, k/s, M/s (a letter alone is for options of quick tests)"), "{short}");
+        let short = "100M".parse::<BitRate>().unwrap_err().to_string();
+        assert!(short.contains("(bits per second are written kbit/s, Mbit/s, Gbit/s)"), "{short}");
         assert!("-1 s".parse::<Nanos>().is_err());
         assert!("nan s".parse::<Nanos>().is_err());
         assert!("99999999999 h".parse::<Nanos>().is_err());
+    }
+
+    #[test]
+    fn refused_text_is_answered_with_the_example_of_the_caller() {
+        let remedy = |example: Option<&str>| Nanos::read_text("5", example).unwrap_err().remedy;
+        assert!(remedy(None).ends_with("for example \"100 ms\""), "{}", remedy(None));
+        assert!(remedy(Some("20 min")).ends_with("for example \"20 min\""), "{}", remedy(Some("20 min")));
+        let percent = Percent::read_text("x", Some("95 %")).unwrap_err().remedy;
+        assert!(percent.ends_with("for example \"95 %\""), "{percent}");
+        assert_eq!(Nanos::read_text("5 s", Some("20 min")), Ok(Nanos(5_000_000_000)));
     }
 
     #[test]
