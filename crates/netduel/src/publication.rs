@@ -1,4 +1,5 @@
 //! The author's files: commentary and logo, read, checked and made a part of a run or of one report. No report is made here.
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
@@ -58,9 +59,8 @@ pub fn logo_of_plan(plan: &ResolvedPlan, (text, path): (&str, &Path)) -> Result<
             wrong: format!("{}: {error}", file.display()),
             allowed: LOGO_ALLOWED.to_owned(),
         };
-        let errors =
-            PlanErrors { file: path.display().to_string(), problems: vec![problem], has_more: false };
-        Failure::new(Kind::Usage, errors)
+        let (file, problems) = (path.display().to_string(), vec![problem]);
+        Failure::new(Kind::Usage, PlanErrors { file, problems, has_more: false, names: BTreeMap::new() })
     };
     logo(&file).map(Some).map_err(invalid)
 }

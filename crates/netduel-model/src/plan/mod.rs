@@ -6,10 +6,12 @@ mod blocks;
 mod check;
 mod cores;
 mod crossover;
+mod examples;
 mod limits;
 pub mod offload;
 pub mod on_bed;
 pub mod permissions;
+mod place;
 pub(crate) mod problem;
 pub mod resolved;
 mod schema;
@@ -17,6 +19,7 @@ pub(crate) mod search;
 pub(crate) mod settings;
 pub(crate) mod shape;
 pub mod spec;
+mod tables;
 mod treatment_effects;
 mod treatment_ranges;
 mod treatment_words;
@@ -63,7 +66,7 @@ pub fn parse_with(
     overrides: &[String],
     permissions: Permissions,
 ) -> Result<ResolvedPlan, PlanErrors> {
-    let mut problems = Problems::new(text);
+    let mut problems = Problems::new(text).knowing(tables::with_key);
     let Some(mut spec) = shape::read_text::<PlanSpec>(text, &mut problems) else {
         return Err(problems.into_errors(file));
     };

@@ -3,6 +3,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::place;
+use crate::ids::ArmName;
+use crate::units::plural;
+
 /// Problems that are kept at most, those of the first lines: more of them help no author.
 const PROBLEMS_MAX: usize = 100;
 
@@ -28,6 +32,24 @@ pub struct PlanErrors {
     pub problems: Vec<Problem>,
     /// Whether there are more, on later lines.
     pub has_more: bool,
+    /// Names of elements of lists, as of arms and workloads, by path, for example `arms[1]`.
+    pub names: BTreeMap<String, String>,
+}
+
+impl PlanErrors {
+    /// How many there are: `1 error`, `3 errors`, `more than 100 errors`.
+    pub fn count(&self) -> String {
+        let kept = plural(self.problems.len(), "error");
+        if self.has_more { format!("more than {kept}") } else { kept }
+    }
+
+    /// Where a problem is, in words. An override is shown as it was given.
+    fn place<'p>(&self, problem: &'p Problem) -> Cow<'p, str> {
+        if problem.line == 0 {
+            return Cow::Borrowed(&problem.key);
+        }
+        Cow::Owned(place::in_words(&problem.key, &self.names))
+    }
 }
 
 impl fmt::Display for PlanErrors {
@@ -40,7 +62,7 @@ impl fmt::Display for PlanErrors {
                 write!(f, "{}:{}: ", self.file, problem.line)?;
             }
             if !problem.key.is_empty() {
-                write!(f, "{}: ", shortened(&problem.key))?;
+                write!(f, "{}: ", shortened(&self.place(problem)))?;
             }
             write!(f, "{}; {}", shortened(&problem.wrong), shortened(&problem.allowed))?;
         }
@@ -66,16 +88,23 @@ fn shortened(text: &str) -> Cow<'_, str> {
 
 impl std::error::Error for PlanErrors {}
 
+/// The tables of a document that have a key, in words.
+pub(crate) type TablesWith = fn(&str) -> Vec<&'static str>;
+
 /// Collects problems while a plan or a bed is read and checked, and knows on which line every key stands.
 #[derive(Debug)]
 pub(crate) struct Problems<'t> {
     text: &'t str,
     /// What the text is meant to be, for messages: `plan` or `bed`.
     document: &'static str,
+    /// Which tables have a key that stands in another one.
+    tables_with: TablesWith,
     /// Byte offset of each line end of the text.
     line_ends: Vec<usize>,
     /// Byte offset of every key and array element that was read, by its path.
     places: BTreeMap<String, usize>,
+    /// The names of elements of lists, by their path.
+    names: BTreeMap<String, String>,
     /// Keys that an override has set, with the override as it was given.
     overridden: BTreeMap<String, String>,
     /// The first of them, by line and in the order in which they were found.
@@ -95,17 +124,36 @@ impl<'t> Problems<'t> {
         Self {
             text,
             document,
+            tables_with: |_| Vec::new(),
             line_ends: text.match_indices('\n').map(|(offset, _)| offset).collect(),
             places: BTreeMap::new(),
+            names: BTreeMap::new(),
             overridden: BTreeMap::new(),
             found: BTreeMap::new(),
             count: 0,
         }
     }
 
+    /// The same, for a document of several tables.
+    pub(crate) fn knowing(self, tables_with: TablesWith) -> Self {
+        Self { tables_with, ..self }
+    }
+
     /// What the text is meant to be.
     pub(crate) fn document(&self) -> &'static str {
         self.document
+    }
+
+    /// The tables of the document that have a key, in words.
+    pub(crate) fn tables_with(&self) -> TablesWith {
+        self.tables_with
+    }
+
+    /// Remembers the name of an element of a list. A text that is no name is not shown in place of the number of the element.
+    pub(crate) fn name_element(&mut self, path: &str, name: &str) {
+        if path.ends_with(']') && ArmName::new(name).is_ok() {
+            self.names.insert(path.to_owned(), name.to_owned());
+        }
     }
 
     /// Remembers where a key stands.
@@ -193,7 +241,8 @@ impl<'t> Problems<'t> {
     /// All problems in the order of their lines.
     pub(crate) fn into_errors(self, file: &str) -> PlanErrors {
         let has_more = self.count > self.found.len();
-        PlanErrors { file: file.to_owned(), problems: self.found.into_values().collect(), has_more }
+        let problems = self.found.into_values().collect();
+        PlanErrors { file: file.to_owned(), problems, has_more, names: self.names }
     }
 }
 
@@ -209,9 +258,14 @@ pub(crate) fn element_path(array: &str, index: usize) -> String {
     format!("{array}[{index}]")
 }
 
-/// Words for people: `a, b or c`.
+/// Words for people: `a, b or c`, each in backticks.
 pub(crate) fn one_of<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
-    let words: Vec<String> = words.into_iter().map(|word| format!("`{word}`")).collect();
+    any_of(words.into_iter().map(|word| format!("`{word}`")))
+}
+
+/// Words for people: `a, b or c`.
+pub(crate) fn any_of(words: impl IntoIterator<Item = String>) -> String {
+    let words: Vec<String> = words.into_iter().collect();
     match words.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
         Some((last, _)) => last.clone(),

@@ -3,7 +3,8 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::problem::{Problems, key_path};
+use super::examples;
+use super::problem::{Problems, TablesWith, any_of, key_path};
 use super::value::{Raw, found};
 use crate::nearest::nearest;
 
@@ -26,22 +27,26 @@ pub(crate) trait Shape: Default {
     fn keys() -> Vec<Key>;
     /// Reads one key into its field; false when the table has no such key.
     fn fill(&mut self, key: &str, raw: &Raw<'_>, path: &str, problems: &mut Problems<'_>) -> bool;
+    /// Whether a table with the keys that were read can have this one as well; messages list no others.
+    fn is_possible(&self, _key: &str) -> bool {
+        true
+    }
 }
 
-/// Reads a whole text. `None` when it is not TOML, which is noted: what was meant by the rest of it is a guess.
+/// Reads a whole text. `None` when it is not TOML, which is noted once: what was meant by the rest of it is a guess, and further errors of
+/// the parser may come from the first.
 pub(crate) fn read_text<S: Shape>(text: &str, problems: &mut Problems<'_>) -> Option<S> {
     let (table, errors) = DeTable::parse_recoverable(text);
-    for error in &errors {
-        let offset = error.span().map_or(text.len(), |span| span.start);
+    let start = |error: &toml::de::Error| error.span().map_or(text.len(), |span| span.start);
+    if let Some(error) = errors.iter().min_by_key(|error| start(error)) {
         let there = error.span().and_then(|span| text.get(span)).unwrap_or_default().trim();
         let there = match there.chars().count() {
             1..=40 if !there.contains('\n') => format!(" at `{there}`"),
             _ => String::new(),
         };
         let wrong = format!("this is not TOML: {}{there}", error.message());
-        problems.add_at(offset, "", wrong, "see https://toml.io for what is allowed".to_owned());
-    }
-    if !errors.is_empty() {
+        let allowed = "see https://toml.io for what is allowed; nothing else was checked".to_owned();
+        problems.add_at(start(error), "", wrong, allowed);
         return None;
     }
     let root = Spanned::new(table.span(), DeValue::Table(table.into_inner()));
@@ -52,31 +57,49 @@ pub(crate) fn read_text<S: Shape>(text: &str, problems: &mut Problems<'_>) -> Op
 pub(crate) fn read_shape<S: Shape>(raw: &Raw<'_>, path: &str, problems: &mut Problems<'_>) -> S {
     let mut shape = S::default();
     let DeValue::Table(table) = raw.get_ref() else {
-        problems.add(path, found(raw), "a table is needed");
+        let example = examples::table(path).map(|table| format!(", for example {table}")).unwrap_or_default();
+        problems.add(path, found(raw), format!("a table is needed{example}"));
         return shape;
     };
-    let keys = S::keys();
-    let document = problems.document();
+    let mut unknown = Vec::new();
     for (key, value) in table {
         let name = key.get_ref();
-        let path = key_path(path, name);
-        problems.place(&path, key.span().start);
-        if !shape.fill(name, value, &path, problems) {
-            problems.add_made(&path, || {
-                let names = keys.iter().map(|key| key.name);
-                let meant = nearest(name, names.clone()).map(|key| format!("did you mean `{key}`? "));
-                let allowed = names.collect::<Vec<_>>().join(", ");
-                let allowed = format!("{}keys of this table: {allowed}", meant.unwrap_or_default());
-                (format!("is not a key that a {document} has here"), allowed)
-            });
+        let place = key_path(path, name);
+        problems.place(&place, key.span().start);
+        if let ("name", DeValue::String(text)) = (&**name, value.get_ref()) {
+            problems.name_element(path, text);
+        }
+        if !shape.fill(name, value, &place, problems) {
+            unknown.push((name, place));
         }
     }
-    for key in keys.iter().filter(|key| key.required) {
+    let (document, tables_with) = (problems.document(), problems.tables_with());
+    for (name, place) in unknown {
+        problems.add_made(&place, || {
+            (format!("is not a key that a {document} has here"), allowed_keys(&shape, name, tables_with))
+        });
+    }
+    for key in S::keys().iter().filter(|key| key.required) {
         if !table.keys().any(|written| written.get_ref() == key.name) {
-            problems.add(&key_path(path, key.name), "is missing", describe(key.doc));
+            let addition = examples::addition(key.name).map(|addition| format!("add {addition}"));
+            let allowed = addition.unwrap_or_else(|| describe(key.doc));
+            problems.add(&key_path(path, key.name), "is missing", allowed);
         }
     }
     shape
+}
+
+/// What to do with a key that a table does not have: where it belongs, or what was meant, and the keys that the table can have.
+fn allowed_keys<S: Shape>(shape: &S, name: &str, tables_with: TablesWith) -> String {
+    let keys = S::keys();
+    let possible = keys.iter().map(|key| key.name).filter(|key| shape.is_possible(key));
+    let elsewhere = tables_with(name);
+    let hint = if elsewhere.is_empty() {
+        nearest(name, possible.clone()).map(|key| format!("did you mean `{key}`? ")).unwrap_or_default()
+    } else {
+        format!("it belongs in {}; ", any_of(elsewhere.into_iter().map(str::to_owned)))
+    };
+    format!("{hint}keys of this table: {}", possible.collect::<Vec<_>>().join(", "))
 }
 
 /// Documentation as one paragraph.
@@ -105,9 +128,9 @@ pub(crate) fn shape_schema<S: Shape>(generator: &mut SchemaGenerator, doc: &[&st
     })
 }
 
-/// Declares a table. Its values implement serde's `Serialize` as a plan writes them. `required` and `optional` say whether the key must be written; a field is `None` when the key is
-/// absent or could not be read. `flat`, behind the braces, takes the
-/// keys of another table into this one.
+/// Declares a table. Its values implement serde's `Serialize` as a plan writes them. `required` and `optional` say whether the key must be
+/// written; a field is `None` when the key is absent or could not be read. `flat`, behind the braces, takes the keys of another table
+/// into this one; `where` names a function that decides whether a table with the keys that were read can have another key.
 macro_rules! shape {
     (@name $field:ident) => { stringify!($field) };
     (@name $field:ident $name:literal) => { $name };
@@ -122,6 +145,7 @@ macro_rules! shape {
             )*
         }
         $(flat $flat:ident: $flat_type:ty)?
+        $(where $possible:path)?
     ) => {
         $(#[doc = $doc])+
         #[derive(Debug, Clone, PartialEq, Default)]
@@ -162,6 +186,11 @@ macro_rules! shape {
                 )*
                 false $(|| $crate::plan::shape::Shape::fill(&mut self.$flat, key, raw, path, problems))?
             }
+            $(
+                fn is_possible(&self, key: &str) -> bool {
+                    $possible(self, key)
+                }
+            )?
         }
 
         impl $type {

@@ -343,6 +343,13 @@ shape! {
         optional search: SearchSpec,
     }
     flat settings: SettingsSpec
+    where is_of_type
+}
+
+/// Whether a workload can have a key: a setting of other types is none of its type.
+fn is_of_type(workload: &WorkloadSpec, key: &str) -> bool {
+    let has = |kind: &WorkloadType| kind.settings().iter().any(|setting| setting.key == key);
+    workload.kind.is_none_or(|kind| has(&kind) || !WorkloadType::ALL.iter().any(has))
 }
 
 shape! {

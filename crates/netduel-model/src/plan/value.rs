@@ -11,6 +11,7 @@ use serde::de::value::StrDeserializer;
 use toml::Spanned;
 use toml::de::DeValue;
 
+use super::examples;
 use super::problem::{Problems, element_path, key_path, one_of};
 use crate::data_ports::{DataPorts, NotPorts};
 use crate::ids::{ArmName, HostName, NameError, WorkloadName};
@@ -57,7 +58,7 @@ pub(crate) fn found(raw: &Raw<'_>) -> String {
 impl Value for String {
     fn read(raw: &Raw<'_>, path: &str, problems: &mut Problems<'_>) -> Option<Self> {
         let DeValue::String(text) = raw.get_ref() else {
-            problems.add(path, found(raw), "a text in quotes is needed");
+            problems.add(path, found(raw), text_needed(raw, path));
             return None;
         };
         if text.len() > TEXT_VALUE_LEN_MAX {
@@ -66,6 +67,20 @@ impl Value for String {
             return None;
         }
         Some(text.clone().into_owned())
+    }
+}
+
+/// What is needed in place of a value that is no text. The value of a treatment is a text also where it is a switch or a number.
+fn text_needed(raw: &Raw<'_>, path: &str) -> String {
+    let needed = "a text in quotes is needed";
+    match raw.get_ref() {
+        _ if !path.ends_with(".value") => needed.to_owned(),
+        DeValue::Boolean(is_on) => {
+            let (word, digit) = (if *is_on { "on" } else { "off" }, u8::from(*is_on));
+            format!("{needed}: value = \"{word}\" for a switch, value = \"{digit}\" for a sysctl")
+        }
+        DeValue::Integer(number) => format!("{needed}: value = \"{number}\""),
+        _ => needed.to_owned(),
     }
 }
 
@@ -118,7 +133,7 @@ macro_rules! quantities {
                     DeValue::Float(number) => number.to_string(),
                     _ => String::new(),
                 };
-                match text.parse() {
+                match <$type>::read_text(&text, examples::quantity(path)) {
                     Ok(quantity) => return Some(quantity),
                     Err(UnitError { what, remedy, .. }) => {
                         problems.add(path, format!("{}, which is not {what}", found(raw)), remedy);

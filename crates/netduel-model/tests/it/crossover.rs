@@ -100,10 +100,10 @@ fn plans_that_cannot_cross_are_refused() {
     }
     let design = "crossover = true\nblocks_max = 8";
     let other_traffic = arm("on", SECOND, &format!("{}\nset = {{ family = \"ipv6\" }}", nics(SECOND, true)));
-    refused(&[off.clone(), other_traffic], design, "arms[0]: has no counterpart");
+    refused(&[off.clone(), other_traffic], design, "arm \"off\": has no counterpart");
     let same_hosts = arm("on", FIRST, &nics(FIRST, true));
-    refused(&[off.clone(), same_hosts], design, "arms[1]: has no counterpart");
-    refused(&[off.clone(), arm("on", SECOND, "")], design, "arms[0]: has no counterpart");
+    refused(&[off.clone(), same_hosts], design, "arm \"on\": has no counterpart");
+    refused(&[off.clone(), arm("on", SECOND, "")], design, "arm \"off\": has no counterpart");
     let third = arm("too", SECOND, &nics(SECOND, true));
-    refused(&[off, on, third], design, "arms[0]: could exchange its hosts with each of on, too");
+    refused(&[off, on, third], design, "arm \"off\": could exchange its hosts with each of on, too");
 }

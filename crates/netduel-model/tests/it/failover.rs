@@ -74,104 +74,104 @@ fn what_is_left_out_has_its_default() {
 
 /// What is there, what stands there instead, and what is reported.
 const WRONG: &[(&str, &str, &str)] = &[
-    (EVENTS, "", "p:26: workloads[0].events: has no event"),
-    (EVENTS, "events = []", "p:31: workloads[0].events: has no event"),
-    (EVENTS, r#"events = [{ do = "remove" }]"#, "p:31: workloads[0].events[0].at: is missing"),
+    (EVENTS, "", "p:26: workload \"lost\", events: has no event"),
+    (EVENTS, "events = []", "p:31: workload \"lost\", events: has no event"),
+    (EVENTS, r#"events = [{ do = "remove" }]"#, "p:31: workload \"lost\", event 1, at: is missing"),
     (
         EVENTS,
         r#"events = [{ at = "1 s", do = "remov" }]"#,
-        "p:31: workloads[0].events[0].do: is the text \"remov\"; did you mean \"remove\"?",
+        "p:31: workload \"lost\", event 1, do: is the text \"remov\"; did you mean \"remove\"?",
     ),
     (
         EVENTS,
         r#"events = [{ at = "3 s", do = "remove" }]"#,
-        "p:31: workloads[0].events[0].at: is \"3 s\", and the traffic is over after \"3 s\"",
+        "p:31: workload \"lost\", event 1, at: is \"3 s\", and the traffic is over after \"3 s\"",
     ),
-    (EVENTS, r#"events = [{ at = "0 s", do = "remove" }]"#, "p:31: workloads[0].events[0].at: is 0"),
+    (EVENTS, r#"events = [{ at = "0 s", do = "remove" }]"#, "p:31: workload \"lost\", event 1, at: is 0"),
     (
         EVENTS,
         r#"events = [{ at = "2 s", do = "remove" }, { at = "2 s", do = "return" }]"#,
-        "p:31: workloads[0].events[1].at: is \"2 s\", not later than the event before at \"2 s\"",
+        "p:31: workload \"lost\", event 2, at: is \"2 s\", not later than the event before at \"2 s\"",
     ),
     (
         EVENTS,
         r#"events = [{ at = "1 s", do = "return" }]"#,
-        "p:31: workloads[0].events[0].do: is \"return\", which restores a path that was not changed",
+        "p:31: workload \"lost\", event 1, do: is \"return\", which restores a path that was not changed",
     ),
     (
         EVENTS,
         r#"events = [{ at = "1 s", do = "remove" }, { at = "2 s", do = "carrier" }]"#,
-        "p:31: workloads[0].events[1].do: is \"carrier\", which changes a path that is changed already",
+        "p:31: workload \"lost\", event 2, do: is \"carrier\", which changes a path that is changed already",
     ),
     (
         EVENTS,
         r#"events = [{ at = "1 s", do = "remove-nic" }]"#,
-        "p:31: workloads[0].events[0].do: is \"remove-nic\", which removes a second interface",
+        "p:31: workload \"lost\", event 1, do: is \"remove-nic\", which removes a second interface",
     ),
     (
         EVENTS,
         r#"events = [{ at = "1 s", do = "remove", interface = "vf0" }]"#,
-        "p:31: workloads[0].events[0].interface: names an interface, but guests of the lab have one",
+        "p:31: workload \"lost\", event 1, interface: names an interface, but guests of the lab have one",
     ),
     (
         r#"path = "accelerated""#,
         r#"path = "synthetic""#,
-        "p:31: workloads[0].events[0].do: is \"remove\", on an arm whose traffic does not run over the virtual function",
+        "p:31: workload \"lost\", event 1, do: is \"remove\", on an arm whose traffic does not run over the virtual function",
     ),
     (
         REAL,
         r#"set = { events = [{ at = "1 s", do = "carrier", interface = "vf7" }] }"#,
-        "p:25: arms[1].set.events[0].do: is \"carrier\", which only guests of the lab have",
+        "p:25: arm \"real\", set, event 1, do: is \"carrier\", which only guests of the lab have",
     ),
     (
         REAL,
         r#"set = { events = [{ at = "1 s", do = "command", interface = "vf7", undo = ["true"] }] }"#,
-        "p:25: arms[1].set.events[0].command: names no program",
+        "p:25: arm \"real\", set, event 1, command: names no program",
     ),
     (
         REAL,
         r#"set = { events = [{ at = "1 s", do = "command", interface = "vf7", command = ["true"] }] }"#,
-        "p:25: arms[1].set.events[0].undo: names no program",
+        "p:25: arm \"real\", set, event 1, undo: names no program",
     ),
     (
         REAL,
         r#"set = { events = [{ at = "1 s", do = "down", interface = "vf7", command = ["true"] }] }"#,
-        "p:25: arms[1].set.events[0].command: is set, and the event is \"down\"",
+        "p:25: arm \"real\", set, event 1, command: is set, and the event is \"down\"",
     ),
     (
         EVENTS,
         r#"events = [{ at = "1 s", do = "command", command = ["true"], undo = ["true"] }]"#,
-        "p:31: workloads[0].events[0].do: is \"command\", which guests of the lab do not have",
+        "p:31: workload \"lost\", event 1, do: is \"command\", which guests of the lab do not have",
     ),
     (
         REAL,
         r#"set = { events = [{ at = "1 s", do = "down" }] }"#,
-        "p:25: arms[1].set.events[0].interface: is missing",
+        "p:25: arm \"real\", set, event 1, interface: is missing",
     ),
     (
         REAL,
         r#"set = { events = [{ at = "1 s", do = "down", interface = "vf7", on = "server" }] }"#,
-        "p:25: arms[1].set.events[0]: takes from the `netduel serve` at 192.0.2.2",
+        "p:25: arm \"real\", set, event 1: takes from the `netduel serve` at 192.0.2.2",
     ),
     (
         "request_rate = \"1 k/s\"",
         "request_rate = \"1 /s\"",
-        "p:30: workloads[0].request_rate: is \"1 /s\"; \"10 /s\" to",
+        "p:30: workload \"lost\", request_rate: is \"1 /s\"; \"10 /s\" to",
     ),
     (
         "duration = \"3 s\"",
         "duration = \"1 h\"",
-        "p:29: workloads[0].duration: is \"60 min\", in which 3600000 probes",
+        "p:29: workload \"lost\", duration: is \"60 min\", in which 3600000 probes",
     ),
     (
         "type = \"failover\"",
         "type = \"failover\"\nstreams = 0\nmetrics = [\"outage\", \"recovery-time\"]",
-        "p:30: workloads[0].metrics[1]: \"recovery-time\" is measured with streams, and `streams` is 0; set `streams` to 1",
+        "p:30: workload \"lost\", metrics, element 2: \"recovery-time\" is measured with streams, and `streams` is 0; set `streams` to 1",
     ),
     (
         "type = \"failover\"",
         "type = \"tcp-stream\"",
-        "p:25: arms[1].set.events: overrides a setting that no workload",
+        "p:25: arm \"real\", set.events: overrides a setting that no workload",
     ),
 ];
 

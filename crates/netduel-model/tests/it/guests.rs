@@ -45,14 +45,14 @@ fn what_guests_have_is_accepted() {
 fn path_and_sizes_are_those_of_the_arm() {
     for (lab, treatments, workload, wrong) in [
         // No arm sets a path: the lab begins with the synthetic one.
-        ("queues = 2", "", XDP, "workloads[0].queues: is 2, and syn0 has 1"),
+        ("queues = 2", "", XDP, "workload \"w\", queues: is 2, and syn0 has 1"),
         (
             "",
             "",
             "type = \"pps\"\ngenerator = \"kernel\"",
-            "workloads[0].generator: is \"kernel\", whose frames the far end of syn0",
+            "workload \"w\", generator: is \"kernel\", whose frames the far end of syn0",
         ),
-        ("queues = 2", "{ path = \"accelerated\" }", XDP, "workloads[0].queues: is 2, and vf0 has 1"),
+        ("queues = 2", "{ path = \"accelerated\" }", XDP, "workload \"w\", queues: is 2, and vf0 has 1"),
         (
             "",
             "{ mtu = 1300, interface = \"eth0\" }",
@@ -69,11 +69,23 @@ fn path_and_sizes_are_those_of_the_arm() {
             "mtu = 1280",
             DIRECT,
             "type = \"udp-stream\"",
-            "workloads[0].size: is \"1448 B\" with segmentation offload",
+            "workload \"w\", size: is \"1448 B\" with segmentation offload",
         ),
     ] {
         let errors = parse(&plan(lab, treatments, workload), "p").expect_err(workload).to_string();
         assert!(errors.contains(wrong) && errors.lines().count() == 1, "{wrong:?} is not all of\n{errors}");
+    }
+}
+
+#[test]
+fn interface_and_mtu_of_a_treatment_are_judged_together() {
+    let text = plan("", "{ mtu = 9001, interface = \"eth1\" }", "type = \"tcp-rr\"");
+    let errors = parse(&text, "p").expect_err("both are wrong").to_string();
+    for wrong in [
+        "arm \"one\", treatment 1, mtu: is 9001; 1280 to 9000 bytes is allowed",
+        "arm \"one\", treatment 1, interface: \"eth1\" is no interface of a lab guest",
+    ] {
+        assert!(errors.contains(wrong), "{wrong:?} is not in\n{errors}");
     }
 }
 

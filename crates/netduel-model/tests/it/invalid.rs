@@ -137,10 +137,8 @@ fn too_few_arms_are_refused_unless_it_is_an_aa_run() {
     let long = format!("name = \"{}\"", "x".repeat(38));
     let aa = one.replace("[design]", "[design]\naa = true").replace("name = \"synthetic\"", &long);
     let errors = parse(&aa, "p").expect_err("too long").to_string();
-    assert!(
-        errors.starts_with("p:19: arms[0].name: is too long") && errors.ends_with("34 letters at most"),
-        "{errors}"
-    );
+    let start = format!("p:19: arm \"{}\", name: is too long", "x".repeat(38));
+    assert!(errors.starts_with(&start) && errors.ends_with("34 letters at most"), "{errors}");
 }
 
 #[test]
@@ -181,13 +179,29 @@ fn missing_tables_are_named_with_what_belongs_in_them() {
 }
 
 #[test]
-fn a_text_that_is_not_toml_is_reported_with_every_line_at_fault() {
-    let errors = parse("name = \"x\"\nquestion = \nhosts == 1\nname = \"y\"\n", "p").expect_err("not TOML");
-    let lines: Vec<usize> = errors.problems.iter().map(|problem| problem.line).collect();
-    assert_eq!(lines, [2, 3, 3, 4], "{errors}");
-    let printed = errors.to_string();
-    assert!(printed.starts_with("p:2: this is not TOML: "), "{printed}");
-    assert!(printed.contains("p:4: this is not TOML: duplicate key at `name`; "), "{printed}");
+fn first_error_of_a_text_that_is_not_toml_is_reported_alone() {
+    let no_comma = VALID.replace("{ mtu = 1400, interface", "{ mtu = 1400 interface");
+    for (text, line) in [
+        ("name = \"x\"\nquestion = \nhosts == 1\nname = \"y\"\n", 2),
+        (no_comma.as_str(), 29),
+        ("name = \"x\"\n# a comment\nname = \"y\"\n", 3),
+    ] {
+        let errors = parse(text, "p").expect_err("not TOML");
+        let lines: Vec<usize> = errors.problems.iter().map(|problem| problem.line).collect();
+        assert_eq!(lines, [line], "{errors}");
+        let printed = errors.to_string();
+        assert!(printed.starts_with(&format!("p:{line}: this is not TOML: ")), "{printed}");
+        assert!(printed.ends_with("; nothing else was checked"), "{printed}");
+    }
+}
+
+#[test]
+fn number_of_errors_is_in_words() {
+    let count = |text: &str| parse(text, "p").expect_err("it has errors").count();
+    assert_eq!(count(&VALID.replace("\"Which?\"", "\"\"")), "1 error");
+    assert_eq!(count(""), "5 errors");
+    let unknown: String = (0..101).map(|index| format!("key{index} = 1\n")).collect();
+    assert_eq!(count(&format!("{VALID}{unknown}")), "more than 100 errors");
 }
 
 #[test]
@@ -198,9 +212,20 @@ fn an_override_that_no_workload_has_is_refused() {
         parse(&text.replace("outstanding = 1", "flows = 2"), "p").expect_err("no such workload").to_string();
     assert_eq!(
         errors,
-        "p:34: arms[1].set.wait: overrides a setting that no workload of this plan has; its workloads have block, \
+        "p:34: arm \"plain\", set.wait: overrides a setting that no workload of this plan has; its workloads have block, \
          congestion, direction, dscp, engine, family, flows, mss, offload, pin_client, pin_server, rate, size, streams, volume, window"
     );
+}
+
+#[test]
+fn override_with_the_key_of_a_treatment_names_the_treatment() {
+    let datagrams = "type = \"udp-stream\"\nsize = \"1 kB\"\nflows = 1\nrate = \"1 Gbit/s\"";
+    let text =
+        VALID.replace("{ streams = 8 }", "{ offload = \"gso\" }").replace(datagrams, "type = \"udp-rr\"");
+    let errors = parse(&text, "p").expect_err("no datagrams").to_string();
+    assert!(errors.starts_with("p:34: arm \"plain\", set.offload: overrides a setting that no"), "{errors}");
+    assert!(errors.ends_with("is a treatment of an arm: treatments = [{ offload = ..., interface = ... }]"));
+    assert_eq!(errors.lines().count(), 1, "{errors}");
 }
 
 #[test]
@@ -221,7 +246,7 @@ fn two_hosts_that_are_one_place_are_refused_as_a_pair() {
     let errors = parse(&same_guest, "p").expect_err("one guest").to_string();
     assert_eq!(
         errors,
-        "p:22: arms[0].server: is \"b\", which like client \"a\" is guest a of the lab; traffic between a host and itself \
+        "p:22: arm \"synthetic\", server: is \"b\", which like client \"a\" is guest a of the lab; traffic between a host and itself \
          never leaves it: name two hosts"
     );
     let same_namespace = VALID.replace(
@@ -230,7 +255,7 @@ fn two_hosts_that_are_one_place_are_refused_as_a_pair() {
     );
     let errors = parse(&same_namespace, "p").expect_err("one namespace").to_string();
     assert!(errors.starts_with(
-        "p:27: arms[1].server: is \"far\", which like client \"near\" is network namespace near; "
+        "p:27: arm \"plain\", server: is \"far\", which like client \"near\" is network namespace near; "
     ));
     assert_eq!(errors.lines().count(), 1, "{errors}");
 }
@@ -241,12 +266,12 @@ fn a_standing_server_is_not_changed() {
         .replace("launch = \"command\"\ncommand = [\"ssh\", \"far\"]", "launch = \"paired\"\nserve = \"far\"")
         .replace("{ mtu = 1400,", "{ on = \"client\", mtu = 1400,");
     let error = parse(&plan, "p").unwrap_err().to_string();
-    let is_refused = |index: u32| {
+    let is_refused = |number: u32| {
         error.contains(&format!(
-            "arms[1].treatments[{index}]: changes the server, the `netduel serve` at far:5210, which makes no changes"
+            "arm \"plain\", treatment {number}: changes the server, the `netduel serve` at far:5210, which makes no changes"
         ))
     };
-    assert!(!is_refused(0) && is_refused(1) && is_refused(2) && is_refused(3), "{error}");
+    assert!(!is_refused(1) && is_refused(2) && is_refused(3) && is_refused(4), "{error}");
 }
 
 /// The problems of a host that is reached by ssh with these keys.
@@ -338,14 +363,20 @@ fn vm_of_a_bed_has_only_keys_that_the_bed_does_not_answer() {
 fn both_ends_of_an_arm_are_in_one_bed_and_are_two_vms() {
     let local = "launch = \"local\"\naddresses = [\"10.0.0.1\"]";
     let problems = bed_problems(local, "");
-    assert!(problems.contains("arms[0].client: is a VM of a bed, and the other host is not"), "{problems}");
+    assert!(
+        problems.contains("arm \"one\", client: is a VM of a bed, and the other host is not"),
+        "{problems}"
+    );
     let problems = bed_problems(local, "network = \"test\"");
-    assert!(problems.contains("arms[0].network: is \"test\", a network of a bed, but a host"), "{problems}");
+    assert!(
+        problems.contains("arm \"one\", network: is \"test\", a network of a bed, but a host"),
+        "{problems}"
+    );
     let problems = bed_problems("bed = \"vm1\"", "");
     assert!(problems.contains("is \"b\", which like client \"a\" is vm1 of the bed"), "{problems}");
     let problems = bed_problems("bed = \"vm2\"", "network = \"fast\"");
     assert!(
-        problems.contains("arms[0].network: is the text \"fast\"") && problems.contains("`accelerated`"),
+        problems.contains("arm \"one\", network: is the text \"fast\"") && problems.contains("`accelerated`"),
         "{problems}"
     );
 }

@@ -92,7 +92,7 @@ fn long_lists_are_refused_unread() {
         let list = |count: usize| text(&format!("{key} = [{}]", vec![element; count].join(",")));
         let long = errors(&list(1025));
         assert!(
-            long.contains(&format!("workloads[0].{key}: has 1025 elements; at most 1024 are allowed")),
+            long.contains(&format!("workload \"w0\", {key}: has 1025 elements; at most 1024 are allowed")),
             "{long}"
         );
         assert_eq!(long.lines().count(), 1, "{long}");
@@ -111,6 +111,6 @@ fn text_of_testpmd_is_limited() {
     assert!(parse(&pps(4096), "p").is_ok());
     assert!(
         errors(&pps(4097))
-            .contains("workloads[0].dpdk: has a program and arguments of 4097 bytes; at most 4096")
+            .contains("workload \"p\", dpdk: has a program and arguments of 4097 bytes; at most 4096")
     );
 }

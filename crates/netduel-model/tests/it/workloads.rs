@@ -40,7 +40,7 @@ fn resolved(kind: &str, settings: &str) -> ResolvedPlan {
 fn refused(kind: &str, settings: &str) -> String {
     let errors = parse(&plan(kind, settings), "p").expect_err("it is wrong").to_string();
     assert_eq!(errors.lines().count(), 1, "{errors}");
-    errors.split_once("workloads[0].").expect("it is about the workload").1.to_owned()
+    errors.split_once("workload \"w\", ").expect("it is about the workload").1.to_owned()
 }
 
 /// The plan of a run file that was changed may have any number, and no command may end by it.
@@ -201,7 +201,7 @@ fn transactions_that_cannot_be_run_are_refused() {
         ),
         (
             "metrics = [\"throughput\"]",
-            "metrics[0]: \"throughput\" is not a metric of tcp-crr; allowed: `latency-p50`, `latency-p99`, `latency-p999`, \
+            "metrics, element 1: \"throughput\" is not a metric of tcp-crr; allowed: `latency-p50`, `latency-p99`, `latency-p999`, \
              `round-trip-rate` or `cpu-per-round-trip`",
         ),
     ] {
@@ -267,5 +267,5 @@ fn loss_is_a_metric_of_round_trips_in_datagrams() {
         assert_eq!(defaults, [Metric::LatencyP50, Metric::LatencyP99], "{kind}");
     }
     let problem = refused("tcp-rr", "metrics = [\"loss\"]");
-    assert!(problem.starts_with("metrics[0]: \"loss\" is not a metric of tcp-rr"), "{problem}");
+    assert!(problem.starts_with("metrics, element 1: \"loss\" is not a metric of tcp-rr"), "{problem}");
 }

@@ -66,9 +66,15 @@ fn with_options(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use netduel_model::plan::Problem;
 
     use super::*;
+
+    fn errors(problems: Vec<Problem>) -> PlanErrors {
+        PlanErrors { file: "options".to_owned(), problems, has_more: false, names: BTreeMap::new() }
+    }
 
     #[test]
     fn errors_name_the_option_that_sets_a_key() {
@@ -83,25 +89,20 @@ mod tests {
             allowed: "it has packet_rate".to_owned(),
             ..problem("workloads[0].dscp")
         };
-        assert_eq!(
-            message(&PlanErrors { file: "options".to_owned(), problems: vec![foreign], has_more: false }),
-            "--dscp: is not a setting of pps; leave it out"
-        );
+        assert_eq!(message(&errors(vec![foreign])), "--dscp: is not a setting of pps; leave it out");
         let loop_without_requests = Problem {
             wrong: "is \"1 /s\", so that no request is due".to_owned(),
             allowed: "raise `request_rate` or `duration`, or shorten `warmup` and `cooldown`; see `x y`"
                 .to_owned(),
             ..problem("workloads[0].request_rate")
         };
-        let errors =
-            PlanErrors { file: "options".to_owned(), problems: vec![loop_without_requests], has_more: false };
         assert_eq!(
-            message(&errors),
+            message(&errors(vec![loop_without_requests])),
             "--rate: is \"1 /s\", so that no request is due; raise --rate or -t (--time), or shorten -O (--omit); see `x y`"
         );
         let problems = vec![problem("workloads[0].engine"), problem("hosts.server.serve")];
         assert_eq!(
-            message(&PlanErrors { file: "options".to_owned(), problems, has_more: false }),
+            message(&errors(problems)),
             "--engine: is wrong; right is allowed\nhosts.server.serve: is wrong; right is allowed"
         );
     }

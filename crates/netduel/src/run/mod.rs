@@ -206,10 +206,11 @@ pub fn read_plan(
         Failure::caused(Kind::Usage, text, error)
     })?;
     let plan = plan::parse_with(&text, &path.display().to_string(), overrides, permissions);
-    if plan.is_err() {
+    let plan = plan.map_err(|errors| {
         redaction::learn_plan_text(&text);
-    }
-    let plan = plan.kind(Kind::Usage)?;
+        let message = format!("{errors}\n{}; nothing was run", errors.count());
+        Failure::caused(Kind::Usage, message, errors)
+    })?;
     Ok((text, plan))
 }
 

@@ -117,6 +117,19 @@ fn checked_plan_shows_the_overrides_that_a_run_would_have() {
 }
 
 #[test]
+fn errors_of_a_plan_end_with_their_number() {
+    let bench = Bench::new();
+    let plan = bench.plan(&short_plan(TWO_PATHS, STREAM, "blocks_min = 1\nblocks_max = 1"));
+    for words in [&["plan", "check"][..], &["run"]] {
+        let words = [words, &[plan.to_str().unwrap()]].concat();
+        let stderr = bench.run(&words).expect_code(2).stderr;
+        assert!(stderr.contains("design.blocks_max: is 1; "), "{words:?}: {stderr}");
+        assert!(stderr.trim_end().ends_with("\n2 errors; nothing was run"), "{words:?}: {stderr}");
+    }
+    bench.assert_nothing_left();
+}
+
+#[test]
 fn failed_launch_is_reported_with_host_and_reason() {
     let bench = Bench::new();
     let text = short_plan(TWO_PATHS, LATENCY, "blocks_min = 2")

@@ -52,10 +52,10 @@ fn plan_with_programs_is_refused_before_anything_starts() {
         let refused = bench.run(words).expect_code(2);
         for place in [
             "plan.toml:7: hosts.far.command: runs `touch ",
-            "plan.toml:18: arms[1].treatments[0].command: runs `touch ",
-            "plan.toml:25: workloads[0].dpdk.program: runs `",
-            "plan.toml:25: workloads[0].dpdk.args: runs `dpdk-testpmd --burst=64`",
-            "plan.toml:30: workloads[1].events[0].command: runs `touch ",
+            "plan.toml:18: arm \"changed\", treatment 1, command: runs `touch ",
+            "plan.toml:25: workload \"packets\", dpdk.program: runs `",
+            "plan.toml:25: workload \"packets\", dpdk.args: runs `dpdk-testpmd --burst=64`",
+            "plan.toml:30: workload \"moved\", event 1, command: runs `touch ",
         ] {
             assert!(refused.stderr.contains(place), "{words:?}: {place:?} is not in\n{}", refused.stderr);
         }
@@ -104,7 +104,7 @@ fn sysctl_outside_of_the_network_needs_a_permission() {
     let plan = plan.to_str().unwrap();
     for words in [&["run", plan][..], &["plan", "check", plan]] {
         let refused = bench.run(words).expect_code(2);
-        let place = "plan.toml:19: arms[1].treatments[1].sysctl: changes \"kernel.core_pattern\"";
+        let place = "plan.toml:19: arm \"changed\", treatment 2, sysctl: changes \"kernel.core_pattern\"";
         assert!(refused.stderr.contains(place), "{}", refused.stderr);
         assert!(refused.stderr.contains("add --allow-sysctl"), "{}", refused.stderr);
     }

@@ -94,8 +94,11 @@ fn check_baseline(specs: &[ArmSpec], problems: &mut Problems<'_>) -> usize {
     let baseline = marked.next();
     for another in marked {
         let path = key_path(&element_path("arms", another), "baseline");
-        let first = baseline.unwrap_or_default();
-        let wrong = format!("is true, and so is that of arms[{first}]");
+        let first = baseline.and_then(|index| specs.get(index)?.name.as_ref());
+        let wrong = first.map_or_else(
+            || "is true, and so is that of an arm before it".to_owned(),
+            |first| format!("is true, and so is that of the arm \"{first}\""),
+        );
         problems.add(&path, wrong, "one arm is the baseline");
     }
     baseline.unwrap_or_default()
@@ -108,8 +111,9 @@ fn resolve_arm(
     hosts: &BTreeMap<HostName, Host>,
     problems: &mut Problems<'_>,
 ) -> Option<Arm> {
-    let client = find_host(spec, arm.client.as_ref(), hosts, &key_path(path, "client"), problems);
-    let server = find_host(spec, arm.server.as_ref(), hosts, &key_path(path, "server"), problems);
+    let [client_name, server_name] = [arm.client.as_ref(), arm.server.as_ref()];
+    let client = find_host(spec, (client_name, server_name), hosts, &key_path(path, "client"), problems);
+    let server = find_host(spec, (server_name, client_name), hosts, &key_path(path, "server"), problems);
     check_pair(arm, client, server, path, problems);
     let of_arm = treatments::HostsOfArm {
         in_lab: client.zip(server).map(|(client, server)| is_guest(client) && is_guest(server)),
@@ -215,10 +219,11 @@ fn is_guest(host: &Host) -> bool {
     matches!(host.launch, Launch::Lab { .. })
 }
 
-/// The host of that name; notes one that the plan does not have. A host that has a problem of its own is not unknown.
+/// The host of that name; notes one that the plan does not have. A host that has a problem of its own is not unknown. `other`: the host at
+/// the other end, which is not meant.
 fn find_host<'h>(
     spec: &PlanSpec,
-    name: Option<&HostName>,
+    (name, other): (Option<&HostName>, Option<&HostName>),
     hosts: &'h BTreeMap<HostName, Host>,
     path: &str,
     problems: &mut Problems<'_>,
@@ -227,7 +232,9 @@ fn find_host<'h>(
     let written = spec.hosts.as_ref()?;
     if !written.contains_key(name.as_str()) {
         let names = written.keys().map(String::as_str);
-        let meant = nearest(name.as_str(), names.clone()).map(|host| format!("did you mean \"{host}\"? "));
+        let is_possible = |known: &&str| other.is_none_or(|other| other.as_str() != *known);
+        let meant = nearest(name.as_str(), names.clone().filter(is_possible));
+        let meant = meant.map(|host| format!("did you mean \"{host}\"? "));
         let known = names.collect::<Vec<_>>().join(", ");
         let allowed = format!("{}hosts of this plan: {known}", meant.unwrap_or_default());
         problems.add(path, format!("\"{name}\" is not a host of this plan"), allowed);
@@ -389,6 +396,16 @@ fn check_family(
             key_path(&key_path("hosts", name.as_str()), "addresses")
         };
         // The arm is not named: a host that ten arms use is reported once.
+        if of_arm.is_none() && !problems.is_written(&path) {
+            let wrong = format!("is missing, but the host is the {role} of a workload over {}", workload.family);
+            let example = match workload.family {
+                Family::Ipv4 => "192.0.2.7",
+                Family::Ipv6 => "2001:db8::7",
+            };
+            let allowed = format!("write its address for the data, for example addresses = [\"{example}\"]");
+            problems.add(&path, wrong, allowed);
+            continue;
+        }
         let wrong = format!("has no {0} address, but is the {role} of a workload over {0}", workload.family);
         problems.add(&path, wrong, "add one, or set `family` to a version that both hosts have");
     }

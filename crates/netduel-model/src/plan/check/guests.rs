@@ -73,6 +73,10 @@ impl Guests<'_> {
 
     fn check_treatment(&self, action: &TreatmentAction, path: &str, problems: &mut Problems<'_>) {
         let Some(interface) = action.interface() else { return };
+        if let TreatmentAction::Mtu { mtu, .. } = action {
+            // The paths of the lab carry what the lab itself may be set to.
+            check_table(problems, path, LAB, |key| (key == "mtu").then_some(u64::from(*mtu)));
+        }
         if !check_interface(interface, &key_path(path, "interface"), problems) {
             return;
         }
@@ -86,10 +90,6 @@ impl Guests<'_> {
                 let wrong =
                     format!("sets {interface} down, which no other interface of a lab guest replaces");
                 problems.add(&key_path(path, "interface"), wrong, format!("allowed: {}", one_of(lab::PAIR)));
-            }
-            // The paths of the lab carry what the lab itself may be set to.
-            TreatmentAction::Mtu { mtu, .. } => {
-                check_table(problems, path, LAB, |key| (key == "mtu").then_some(u64::from(*mtu)));
             }
             TreatmentAction::Queues { queues, .. }
                 if interface == lab::DIRECT_INTERFACE && *queues > self.lab.queues =>

@@ -3,6 +3,7 @@
 use toml::de::DeTable;
 
 use super::settings;
+use crate::nearest::nearest;
 use crate::plan::problem::{Problems, element_path, key_path};
 use crate::plan::shape::Shape;
 use crate::plan::spec::{DesignSpec, PlanSpec, WorkloadSpec};
@@ -20,7 +21,7 @@ const FIXED: [&str; 2] = ["name", "type"];
 pub(crate) fn apply(spec: &mut PlanSpec, overrides: &[String], problems: &mut Problems<'_>) {
     for given in overrides {
         let Some((key, value)) = given.split_once('=') else {
-            refuse(given, "has no value", problems);
+            refuse(given, "has no value", ALLOWED, problems);
             continue;
         };
         let (key, value) = (key.trim(), value.trim());
@@ -32,7 +33,7 @@ pub(crate) fn apply(spec: &mut PlanSpec, overrides: &[String], problems: &mut Pr
             _ => DeTable::parse_recoverable(&quoted).0,
         };
         let Some((_, raw)) = table.get_ref().iter().next() else {
-            refuse(given, "has no value", problems);
+            refuse(given, "has no value", ALLOWED, problems);
             continue;
         };
         set(spec, given, key, raw, problems);
@@ -49,9 +50,14 @@ fn set(spec: &mut PlanSpec, given: &str, key: &str, raw: &Raw<'_>, problems: &mu
             problems.override_key(&path, given);
             spec.design.get_or_insert_default().fill(key, raw, &path, problems);
         }
-        Some(DESIGN) => refuse(given, "is not a key of the design", problems),
+        Some(DESIGN) => {
+            let keys = keys_of_design();
+            let allowed = did_you_mean(key, &keys) + &listed("keys of the design", &keys);
+            refuse(given, "is not a key of the design", &allowed, problems);
+        }
         _ if !is_of_workload => {
-            refuse(given, "is neither a key of the design nor a setting of workloads", problems);
+            let allowed = possible_keys(spec, table, key);
+            refuse(given, "is neither a key of the design nor a setting of workloads", &allowed, problems);
         }
         name => set_of_workloads(spec, given, (name, key), raw, problems),
     }
@@ -68,13 +74,16 @@ fn set_of_workloads(
 ) {
     let Some(workloads) = &mut spec.workloads else { return };
     let is_meant = |workload: &WorkloadSpec| match name {
-        Some(name) => workload.name.as_ref().is_some_and(|own| own.as_str() == name),
+        Some(_) => is_named(workload, name),
         None => has_key(workload, key, raw),
     };
     let mut meant: Vec<usize> = (0..workloads.len()).filter(|index| is_meant(&workloads[*index])).collect();
     if meant.is_empty() {
-        if name.is_some() {
-            return refuse(given, "names no workload of the plan", problems);
+        if let Some(name) = name {
+            let names: Vec<&str> =
+                workloads.iter().filter_map(|workload| Some(workload.name.as_ref()?.as_str())).collect();
+            let allowed = did_you_mean(name, &names) + &listed("workloads of the plan", &names);
+            return refuse(given, "names no workload of the plan", &allowed, problems);
         }
         meant = (0..workloads.len()).collect();
     }
@@ -97,9 +106,46 @@ fn has_key(workload: &WorkloadSpec, key: &str, raw: &Raw<'_>) -> bool {
     noted.len() == unreadable
 }
 
-fn refuse(given: &str, wrong: &str, problems: &mut Problems<'_>) {
+/// Whether a workload has this name; every workload is meant without one.
+fn is_named(workload: &WorkloadSpec, name: Option<&str>) -> bool {
+    name.is_none_or(|name| workload.name.as_ref().is_some_and(|own| own.as_str() == name))
+}
+
+fn keys_of_design() -> Vec<&'static str> {
+    DesignSpec::keys().iter().map(|key| key.name).collect()
+}
+
+/// The keys that an override can have in place of one that is unknown: those of a workload by its name, or of the design and all workloads.
+fn possible_keys(spec: &PlanSpec, name: Option<&str>, key: &str) -> String {
+    let workloads: Vec<&WorkloadSpec> =
+        spec.workloads.iter().flatten().filter(|workload| is_named(workload, name)).collect();
+    let is_possible =
+        |key: &&str| !FIXED.contains(key) && workloads.iter().any(|workload| workload.is_possible(key));
+    let of_workloads: Vec<&str> =
+        WorkloadSpec::keys().iter().map(|key| key.name).filter(is_possible).collect();
+    let of_design = if name.is_some() { Vec::new() } else { keys_of_design() };
+    let all = [of_design.as_slice(), of_workloads.as_slice()].concat();
+    if all.is_empty() {
+        return ALLOWED.to_owned();
+    }
+    let lists = [("keys of the design", &of_design), ("keys of the workloads", &of_workloads)];
+    let lists = lists.into_iter().filter(|(_, keys)| !keys.is_empty());
+    let lists: Vec<String> = lists.map(|(title, keys)| listed(title, keys)).collect();
+    did_you_mean(key, &all) + &lists.join("; ")
+}
+
+/// A question with the word that is near; empty without one.
+fn did_you_mean(word: &str, words: &[&str]) -> String {
+    nearest(word, words.iter().copied()).map(|meant| format!("did you mean `{meant}`? ")).unwrap_or_default()
+}
+
+fn listed(title: &str, words: &[&str]) -> String {
+    format!("{title}: {}", words.join(", "))
+}
+
+fn refuse(given: &str, wrong: &str, allowed: &str, problems: &mut Problems<'_>) {
     problems.override_key(given, given);
-    problems.add(given, wrong, ALLOWED);
+    problems.add(given, wrong, allowed);
 }
 
 #[cfg(test)]
@@ -193,7 +239,11 @@ duration = "2 s"
             ("nobody.streams=2", "--set nobody.streams=2: names no workload"),
             ("latency.streams=2", "--set latency.streams=2: "),
             ("strems=2", "--set strems=2: is neither a key of the design nor"),
-            ("design.streams=2", "--set design.streams=2: is not a key of the design"),
+            ("blok_max=3", "did you mean `blocks_max`? keys of the design: blocks_min, blocks_max, "),
+            ("foo=5", "; keys of the workloads: duration, warmup, cooldown, metrics, family, "),
+            ("bulk.strems=2", "did you mean `streams`? keys of the workloads: duration, "),
+            ("latncy.duration=2 s", "did you mean `latency`? workloads of the plan: bulk, latency"),
+            ("design.streams=2", "--set design.streams=2: is not a key of the design; keys of the design: "),
             ("bulk.name=other", "--set bulk.name=other: is neither"),
             ("streams", "--set streams: has no value"),
             ("window=1 MiB", ""),

@@ -5,6 +5,8 @@ use crate::units::Nanos;
 use crate::workload::given::{Given, Places, nested};
 use crate::workload::{OutOfRange, Setting, Traffic, Workload};
 
+use super::treatments;
+
 /// The keys of the settings that a type of workload has.
 fn of(kind: WorkloadType) -> impl Iterator<Item = &'static str> {
     kind.settings().iter().map(|setting| setting.key).filter(|key| !key.contains('.'))
@@ -27,7 +29,8 @@ pub(super) fn check_belong(
     for key in given.filter(|key| !has(kind, key)) {
         let wrong = format!("is not a setting of {}", kind.word());
         let all: Vec<&str> = of(kind).collect();
-        problems.add(&key_path(path, key), wrong, format!("it has {}", all.join(", ")));
+        let allowed = format!("it has {}{}", all.join(", "), treatment_hint(key));
+        problems.add(&key_path(path, key), wrong, allowed);
     }
 }
 
@@ -50,8 +53,17 @@ pub(super) fn check_override(
         settings.sort_unstable();
         settings.dedup();
         let wrong = "overrides a setting that no workload of this plan has";
-        problems.add(&key_path(path, key), wrong, format!("its workloads have {}", settings.join(", ")));
+        let allowed = format!("its workloads have {}{}", settings.join(", "), treatment_hint(key));
+        problems.add(&key_path(path, key), wrong, allowed);
     }
+}
+
+/// What may have been meant by a setting whose key is also that of a treatment, as a clause of its own; else empty.
+fn treatment_hint(key: &str) -> String {
+    if !treatments::KINDS.contains(&key) {
+        return String::new();
+    }
+    format!("; `{key}` of an interface is a treatment of an arm: treatments = [{{ {key} = ..., interface = ... }}]")
 }
 
 /// Notes values that are out of range for this type. Settings that the type does not have are passed over.

@@ -16,7 +16,7 @@ const FEATURE_LEN_MAX: usize = 31;
 const SYSCTL_LEN_MAX: usize = 4095;
 
 /// The keys of which a treatment has exactly one.
-const KINDS: [&str; 16] = [
+pub(super) const KINDS: [&str; 16] = [
     "path",
     "offload",
     "mtu",
