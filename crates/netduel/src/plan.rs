@@ -1,9 +1,11 @@
 //! `netduel plan`: check a plan, print the schema.
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use netduel_model::bed::{BedNetwork, RunBed};
 use netduel_model::data_ports::PortNeeds;
-use netduel_model::plan::{Arm, Design, ResolvedPlan};
+use netduel_model::plan::spec::PathKind;
+use netduel_model::plan::{Arm, Design, Launch, ResolvedPlan, TreatmentAction, offload};
 use netduel_model::warning::Warning;
 use netduel_report::json::plan::CheckedPlan;
 use netduel_report::words;
@@ -18,17 +20,22 @@ use crate::{program, publication, redaction};
 /// Time of a trial beside its traffic, seconds: connections, counters and the end of the threads. Measured are 0.03 s to 0.1 s.
 const AROUND_TRIAL_S: f64 = 0.1;
 
-/// The expected time of a run with the fewest and with the most blocks: `about 34 s to 126 s`. A search can end earlier.
+/// The expected time of the trials of a run with the fewest and with the most blocks, in one unit: `about 34 to 126 s`. A search can end
+/// earlier.
 fn expected_time(plan: &ResolvedPlan) -> String {
     let workloads = plan.arms.iter().flat_map(|arm| &arm.workloads);
     let block_s: f64 =
         workloads.map(|workload| workload.timing.duration.as_secs_f64() + AROUND_TRIAL_S).sum();
-    let of = |blocks: u32| match block_s * f64::from(blocks) {
-        seconds if seconds < 180.0 => format!("{seconds:.0} s"),
-        seconds => format!("{:.0} min", seconds / 60.0),
+    let [least_s, most_s] =
+        [plan.design.blocks_min, plan.design.blocks_max].map(|blocks| block_s * f64::from(blocks));
+    let is_short = most_s < 180.0;
+    let of = |seconds: f64| match seconds / 60.0 {
+        _ if is_short => format!("{seconds:.0}"),
+        minutes if minutes < 9.95 => format!("{minutes:.1}").trim_end_matches(".0").to_owned(),
+        minutes => format!("{minutes:.0}"),
     };
-    let (least, most) = (of(plan.design.blocks_min), of(plan.design.blocks_max));
-    if least == most { format!("about {most}") } else { format!("about {least} to {most}") }
+    let (least, most, unit) = (of(least_s), of(most_s), if is_short { "s" } else { "min" });
+    if least == most { format!("about {most} {unit}") } else { format!("about {least} to {most} {unit}") }
 }
 
 /// Runs the command.
@@ -54,7 +61,7 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
             let bed = bed.map(|bed| redaction::text(&bed.name));
             let design = &resolved.design;
             print_lines(&format!(
-                "{file} is a valid plan: {}\n{}{}{}{}{}  trials     {} in a block, {}, {}{}\n",
+                "{file} is a valid plan: {}\n{}{}{}{}{}  trials     {} in a block, {}, {}, and the start of the agents{}\n",
                 words::plain(&resolved.question),
                 contents(&resolved),
                 on_bed(&resolved, bed.as_deref()),
@@ -67,9 +74,7 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
                 design.budget.map(|budget| format!("; no block begins after {budget}")).unwrap_or_default(),
             ))?;
             warn_of_few_blocks(&resolved);
-            for text in equal_arms(&resolved).into_iter().chain(unproven_arms(&resolved)) {
-                crate::console::tell(&text);
-            }
+            warn(&resolved);
             Ok(())
         }
     }
@@ -103,9 +108,7 @@ fn contents(plan: &ResolvedPlan) -> String {
         let mut parts = vec![format!("{} -> {}", arm.pair.client, words::server(arm))];
         parts.extend(arm.network.map(|network| format!("network {network}")));
         parts.extend(arm.treatments.iter().map(words::treatment));
-        for (end, interface) in [("client", &arm.expect_client), ("server", &arm.expect_server)] {
-            parts.extend(interface.as_ref().map(|name| format!("proven by {name} at the {end}")));
-        }
+        parts.extend(required_path(arm));
         let baseline = if index == 0 { " (baseline)" } else { "" };
         let _ = writeln!(text, "  {title:<9}  {}{baseline}: {}", arm.name, parts.join(", "));
     }
@@ -128,6 +131,23 @@ fn contents(plan: &ResolvedPlan) -> String {
         }
     }
     text
+}
+
+/// What must carry the bytes of an arm, in words; absent when the plan requires nothing.
+pub fn required_path(arm: &Arm) -> Option<String> {
+    let interfaces = match (&arm.expect_client, &arm.expect_server) {
+        (Some(client), Some(server)) if client == server => Some(format!("{client} at both ends")),
+        (Some(client), Some(server)) => Some(format!("{client} at the client and {server} at the server")),
+        (Some(client), None) => Some(format!("{client} at the client")),
+        (None, Some(server)) => Some(format!("{server} at the server")),
+        (None, None) => None,
+    };
+    let path = arm.expect_path.map(|path| match path {
+        PathKind::Vf => "the virtual function at both ends".to_owned(),
+        PathKind::Synthetic => "the synthetic NIC at both ends".to_owned(),
+    });
+    let required: Vec<String> = path.into_iter().chain(interfaces).collect();
+    (!required.is_empty()).then(|| format!("must use {}", required.join(", ")))
 }
 
 /// The VMs, networks and type of bed that a plan uses, and what is not known of them before a run; empty for a plan without a bed.
@@ -207,6 +227,49 @@ fn unproven_arms(plan: &ResolvedPlan) -> Vec<String> {
     warnings.map(|warning| format!("warning: {warning}")).collect()
 }
 
+/// A warning for each offload that no known kernel has. It is no error: a newer kernel of a host may have it.
+fn unknown_offloads(plan: &ResolvedPlan) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let mut warnings = Vec::new();
+    for arm in &plan.arms {
+        for treatment in &arm.treatments {
+            let TreatmentAction::Offload { feature, .. } = &treatment.action else { continue };
+            if offload::is_known(feature) || !seen.insert(feature) {
+                continue;
+            }
+            let meant = offload::similar(feature).map(|name| format!(" (did you mean \"{name}\"?)"));
+            warnings.push(format!(
+                "warning: the arm {} switches the offload \"{feature}\", which is unknown{}; a host without it refuses the trials of \
+                 the arm; `ethtool -k` lists the offloads of an interface",
+                arm.name,
+                meant.unwrap_or_default()
+            ));
+        }
+    }
+    warnings
+}
+
+/// A warning for each host by ssh that the plan changes and whose agent is not root as far as the plan shows it.
+fn hosts_without_root(plan: &ResolvedPlan) -> Vec<String> {
+    let uses = plan.uses();
+    let is_user = |launch: &Launch| matches!(launch, Launch::Ssh(ssh) if !ssh.is_root());
+    let changed = uses.iter().filter(|host| is_user(host.launch) && host.needs_root());
+    let warning = |name: &str| {
+        format!(
+            "warning: the plan changes the host {name}, which needs root there: set sudo = true for it, unless ssh logs in as root"
+        )
+    };
+    changed.map(|host| warning(host.name.as_str())).collect()
+}
+
+/// Prints the warnings of a plan besides that of too few blocks, which a run has as well.
+fn warn(plan: &ResolvedPlan) {
+    let warnings = [equal_arms(plan), unproven_arms(plan), unknown_offloads(plan), hosts_without_root(plan)];
+    for text in warnings.concat() {
+        crate::console::tell(&text);
+    }
+}
+
 /// Warns before the run when its blocks cannot yield a verdict for any difference.
 pub fn warn_of_few_blocks(plan: &ResolvedPlan) {
     if let Some(reason) = words::too_few_blocks(plan) {
@@ -259,9 +322,71 @@ mod tests {
     fn expected_time_is_that_of_the_trials_with_a_tenth_of_a_second_each() {
         let mut plan = resolved("treatments = [{ path = \"accelerated\" }]");
         (plan.design.blocks_min, plan.design.blocks_max) = (8, 30);
-        assert_eq!(expected_time(&plan), "about 34 s to 126 s");
+        assert_eq!(expected_time(&plan), "about 34 to 126 s");
         plan.design.blocks_max = 100;
-        assert_eq!(expected_time(&plan), "about 34 s to 7 min");
+        assert_eq!(expected_time(&plan), "about 0.6 to 7 min");
+        plan.design.blocks_min = 100;
+        assert_eq!(expected_time(&plan), "about 7 min");
+        plan.design.blocks_max = 1000;
+        assert_eq!(expected_time(&plan), "about 7 to 70 min");
+    }
+
+    #[test]
+    fn arm_shows_what_must_carry_its_bytes() {
+        let mut arm = resolved("treatments = [{ path = \"accelerated\" }]").arms[1].clone();
+        assert_eq!(required_path(&arm).unwrap(), "must use vf0 at both ends");
+        arm.expect_server = Some("eth1".to_owned());
+        assert_eq!(required_path(&arm).unwrap(), "must use vf0 at the client and eth1 at the server");
+        arm.expect_client = None;
+        assert_eq!(required_path(&arm).unwrap(), "must use eth1 at the server");
+        (arm.expect_server, arm.expect_path) = (None, Some(PathKind::Vf));
+        assert_eq!(required_path(&arm).unwrap(), "must use the virtual function at both ends");
+        arm.expect_path = None;
+        assert_eq!(required_path(&arm), None);
+    }
+
+    /// A plan of hosts by ssh with these keys of both, and these treatments of its second arm.
+    fn by_ssh(keys: &str, treatments: &str) -> ResolvedPlan {
+        let host = |name: &str, last: u8| {
+            format!(
+                "[hosts.{name}]\nlaunch = \"ssh\"\nhost = \"{name}.example\"\naddresses = [\"192.0.2.{last}\"]\n{keys}\n"
+            )
+        };
+        let text = format!(
+            "name = \"x\"\nquestion = \"?\"\n{}{}[[arms]]\nname = \"one\"\nclient = \"a\"\nserver = \"b\"\n\
+             [[arms]]\nname = \"other\"\nclient = \"a\"\nserver = \"b\"\ntreatments = [{treatments}]\n\
+             [[workloads]]\nname = \"bulk\"\ntype = \"tcp-stream\"\n",
+            host("a", 1),
+            host("b", 2)
+        );
+        plan::parse(&text, "x.toml").unwrap_or_else(|errors| panic!("{errors}"))
+    }
+
+    #[test]
+    fn changed_host_by_ssh_without_root_has_a_warning() {
+        let gro = "{ offload = \"gro\", interface = \"eth0\", value = \"off\", on = \"server\" }";
+        let warnings = hosts_without_root(&by_ssh("", gro));
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(warnings[0].starts_with("warning: the plan changes the host b, which needs"), "{warnings:?}");
+        for (keys, treatments) in [("sudo = true", gro), ("user = \"root\"", gro), ("", "")] {
+            assert!(hosts_without_root(&by_ssh(keys, treatments)).is_empty(), "{keys} {treatments}");
+        }
+    }
+
+    #[test]
+    fn offload_that_no_kernel_has_is_named_once_with_a_similar_one() {
+        let of = |name: &str, interface: &str| {
+            format!("{{ offload = \"{name}\", interface = \"{interface}\", value = \"off\" }}")
+        };
+        let both = format!("{}, {}", of("tsoo", "eth0"), of("tsoo", "eth1"));
+        let warnings = unknown_offloads(&by_ssh("", &both));
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(
+            warnings[0].contains("the arm other switches the offload \"tsoo\", which is unknown")
+                && warnings[0].contains("did you mean \"tso\"?"),
+            "{warnings:?}"
+        );
+        assert!(unknown_offloads(&by_ssh("", &of("tx-tcp-segmentation", "eth0"))).is_empty());
     }
 
     #[test]
@@ -297,9 +422,14 @@ mod tests {
     #[test]
     fn contents_show_path_duration_and_metrics() {
         let text = contents(&resolved("treatments = [{ path = \"accelerated\" }]\nset = { streams = 8 }"));
-        for words in
-            ["one (baseline): a -> b", "accelerated", "2 s", "throughput", "bulk (one)", "bulk (other)"]
-        {
+        for words in [
+            "one (baseline): a -> b",
+            "lab path accelerated, must use vf0 at both ends",
+            "2 s",
+            "throughput",
+            "bulk (one)",
+            "bulk (other)",
+        ] {
             assert!(text.contains(words), "{words}: {text}");
         }
     }

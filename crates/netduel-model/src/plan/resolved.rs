@@ -199,6 +199,13 @@ impl SshHost {
         self.folder.as_deref().unwrap_or(Self::FOLDER)
     }
 
+    /// Whether the agent runs as root as far as the plan shows it. Without a user in the plan the ssh configuration may name root, too.
+    pub fn is_root(&self) -> bool {
+        let destination = self.host.strip_prefix("ssh://").unwrap_or(&self.host);
+        let of_destination = destination.split_once('@').map(|(user, _)| user);
+        self.sudo || self.user.as_deref().or(of_destination) == Some("root")
+    }
+
     /// Whether a word names a folder of the host, wherever the login shell starts.
     pub fn is_folder(word: &str) -> bool {
         (word.starts_with('/') || word.starts_with("~/")) && !word.contains(char::is_control)

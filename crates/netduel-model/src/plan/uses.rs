@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::dpdk::DpdkSettings;
-use crate::failover::PathEvent;
+use crate::failover::{PathEvent, PathEventKind};
 use crate::ids::HostName;
 use crate::plan::resolved::{Launch, ResolvedPlan, Treatment, TreatmentAction};
 use crate::workload::Role;
@@ -49,6 +49,17 @@ impl HostCommand {
 }
 
 impl HostUses<'_> {
+    /// Whether something of it needs root on the host: a sysctl, a setting of an interface, an event. Whether a program that the plan
+    /// names needs it is not known.
+    pub fn needs_root(&self) -> bool {
+        let is_on_host = |treatment: &Treatment| {
+            !matches!(treatment.action, TreatmentAction::Path { .. }) && !treatment.action.is_of_provider()
+        };
+        !self.sysctls.is_empty()
+            || self.treatments.iter().any(is_on_host)
+            || self.events.iter().any(|event| event.kind != PathEventKind::Command)
+    }
+
     /// The command that starts the agent, when the plan names one.
     pub fn launcher(&self) -> Option<&[String]> {
         match self.launch {

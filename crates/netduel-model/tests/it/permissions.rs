@@ -1,5 +1,5 @@
 //! What a resolved plan does to its hosts, and what of it a user can forbid: a stored run has no text to name a line of.
-use netduel_model::plan::{Permissions, ResolvedPlan, parse_with};
+use netduel_model::plan::{HostUses, Permissions, ResolvedPlan, SshHost, parse_with};
 
 const EVERYTHING: Permissions = Permissions { commands: true, every_sysctl: true };
 
@@ -38,6 +38,39 @@ fn each_thing_is_listed_once_at_the_hosts_that_it_is_done_to() {
         (b.commands[0].words.as_slice(), b.commands[0].undo.as_slice()),
         (["x".to_owned()].as_slice(), ["y".to_owned()].as_slice())
     );
+}
+
+#[test]
+fn settings_of_a_host_need_root_there_and_programs_may_not() {
+    for (treatments, expected) in [
+        ("", [false, false]),
+        ("{ mtu = 1400, interface = \"eth0\", on = \"client\" }", [true, false]),
+        ("{ sysctl = \"net.ipv4.tcp_sack\", value = \"0\", on = \"server\" }", [false, true]),
+        ("{ command = [\"x\"], undo = [\"y\"] }", [false, false]),
+    ] {
+        let plan = plan(LOCAL, treatments, TCP);
+        let needs: Vec<bool> = plan.uses().iter().map(HostUses::needs_root).collect();
+        assert_eq!(needs, expected, "{treatments}");
+    }
+}
+
+#[test]
+fn host_by_ssh_is_root_by_sudo_or_by_the_user_of_the_plan() {
+    let host = |host: &str, user: Option<&str>| SshHost {
+        user: user.map(str::to_owned),
+        ..SshHost::of(host)
+    };
+    for (ssh, expected) in [
+        (host("h", None), false),
+        (SshHost { sudo: true, ..host("h", None) }, true),
+        (host("h", Some("root")), true),
+        (host("root@h", None), true),
+        (host("ssh://root@h:22", None), true),
+        (host("me@h", None), false),
+        (host("root@h", Some("me")), false),
+    ] {
+        assert_eq!(ssh.is_root(), expected, "{ssh:?}");
+    }
 }
 
 #[test]

@@ -265,23 +265,14 @@ fn judge(found: &[BedFinding], bed: &RunBed, is_allowed: bool) -> Result<(), Fai
         .remedy("correct it as shown above, or run the plan as it is with --allow-disagreement: the report then has a warning"))
 }
 
-/// Which NICs carry the traffic of each arm, and what proves it.
+/// Which NICs carry the traffic of each arm, and what must carry its bytes.
 fn announce(plan: &ResolvedPlan, bed: &RunBed) {
     for arm in &plan.arms {
         let Some(network) = arm.network else { continue };
-        let mut proof: Vec<String> =
-            arm.expect_path.iter().map(|path| format!("path {}", netduel_model::word::word(path))).collect();
-        for (end, interface) in [("client", &arm.expect_client), ("server", &arm.expect_server)] {
-            proof.extend(interface.as_ref().map(|name| format!("{name} at the {end}")));
-        }
-        let proof = if proof.is_empty() {
-            "no proof of path".to_owned()
-        } else {
-            format!("proven by {}", proof.join(", "))
-        };
+        let required = crate::plan::required_path(arm).unwrap_or_else(|| "no proof of path".to_owned());
         let addresses: Vec<String> = arm.server_addresses.iter().map(ToString::to_string).collect();
         tell(&format!(
-            "arm {}: network {network} of the bed {}, server {}; {proof}",
+            "arm {}: network {network} of the bed {}, server {}; {required}",
             arm.name,
             bed.name,
             addresses.join(", ")

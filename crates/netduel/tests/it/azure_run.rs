@@ -186,8 +186,8 @@ fn bed_is_created_carries_a_plan_over_both_networks_and_is_deleted() {
             &run.stderr,
             &[
                 "client: cloud-init still runs after",
-                "arm synthetic: network synthetic of the bed x, server 10.77.0.5; proven by eth0 at the client, eth0 at the server",
-                "arm accelerated: network accelerated of the bed x, server 10.77.1.5; proven by eth1 at the client, eth1 at the server",
+                "arm synthetic: network synthetic of the bed x, server 10.77.0.5; must use eth0 at both ends",
+                "arm accelerated: network accelerated of the bed x, server 10.77.1.5; must use eth1 at both ends",
             ],
         );
         let document = run.json();
