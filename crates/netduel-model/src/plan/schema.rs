@@ -196,7 +196,7 @@ fn default_metrics() -> String {
     let usual = |kind: &WorkloadType| (*kind, of(*kind, &SettingsSpec::default()));
     let defaults = grouped(WorkloadType::ALL.iter().map(usual)).into_iter();
     let mut words: Vec<String> =
-        defaults.map(|(metrics, kinds)| format!("{metrics} ({})", kinds.join(", "))).collect();
+        defaults.map(|(metrics, kinds)| format!("{}: {metrics}", kinds.join(", "))).collect();
     let may_lack_streams = |kind: &&WorkloadType| {
         let mut settings = kind.settings().iter();
         settings
@@ -205,7 +205,7 @@ fn default_metrics() -> String {
     let none = SettingsSpec { streams: Some(0), ..SettingsSpec::default() };
     let without_streams = WorkloadType::ALL.iter().filter(may_lack_streams);
     words.extend(
-        without_streams.map(|kind| format!("{} ({} with `streams = 0`)", of(*kind, &none), kind.word())),
+        without_streams.map(|kind| format!("{} with `streams = 0`: {}", kind.word(), of(*kind, &none))),
     );
-    format!("Default: {}.", words.join("; "))
+    format!("Default by type: {}.", words.join("; "))
 }

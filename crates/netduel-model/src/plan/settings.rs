@@ -53,9 +53,11 @@ shape! {
         /// Number of flows. Each flow has its own source port. Flows share threads: one thread per core, per queue with `xdp`, or per
         /// core of `pin_client` and `pin_server`.
         optional flows: u32,
-        /// Segmentation offload of the datagrams. Default: `gso` without a `rate` when `size` is at most its default, because then a
-        /// core is the bottleneck; otherwise `none`, because a rate needs even spacing, and because `gso` needs datagrams that fit the
-        /// MTU. The report states when a path carries the 128 datagrams of a buffer as one packet.
+        /// Segmentation offload of the datagrams: with `gso` the sender's kernel splits buffers, with `gso-gro` the receiver's
+        /// merges datagrams as well. The treatment `offload` switches an offload of an interface. Default: `gso` without a `rate`
+        /// when `size` is at most its default, because then a core is the bottleneck; otherwise `none`, because a rate needs even
+        /// spacing, and because `gso` needs datagrams that fit the MTU. The report states when a path carries the 128 datagrams
+        /// of a buffer as one packet.
         optional offload: UdpOffload,
         /// Number of requests in flight.
         optional outstanding: u32,

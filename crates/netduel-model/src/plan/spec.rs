@@ -81,7 +81,9 @@ shape! {
         /// Policy rules that the synthetic path evaluates one by one per packet (per GSO packet with segmentation offload); the
         /// accelerated path evaluates the same policy as one hashed lookup. Default 600.
         optional rules: u32,
-        /// Emulated rate limit of the wire between the hosts, for the synthetic and the accelerated path. Default: none.
+        /// Emulated rate limit of the wire between the hosts, for the synthetic and the accelerated path, in each direction by itself. It
+        /// counts frames with their Ethernet, IP and TCP or UDP headers, so the payload rate is lower; `docs/limits.md` has the size of its
+        /// bursts. Default: none.
         optional cap: BitRate,
         /// MTU of the guests, default 1500.
         optional mtu: u32,
@@ -187,8 +189,9 @@ shape! {
         optional treatments: Vec<TreatmentSpec>,
         /// Workload settings that this arm overrides, in every workload whose type has them. Default: none.
         optional set: SettingsSpec,
-        /// The interface that must carry the bytes, at the client and at the server. A `path` treatment sets it automatically,
-        /// except together with `vf` or `pci`, which take the path away. Default: no proof of path, and the report states this.
+        /// The interfaces that must carry the bytes: `{ client = "eth0", server = "eth0" }`. An arm with a `path` treatment has those of
+        /// the path; beside a `vf` or `pci` treatment, which takes the path away, name them yourself. Default: no proof of path, and the
+        /// report states this.
         optional expect_interface: ExpectSpec,
         /// The path that must carry the bytes at both ends, without interface names: `vf` is the virtual function below a synthetic
         /// NIC, `synthetic` is the synthetic NIC itself. Use it for accelerated networking of a cloud, where the VF can return under
@@ -230,8 +233,9 @@ shape! {
     pub struct TreatmentSpec {
         /// The path of the lab that both guests use. Both hosts must be lab guests.
         optional path: LabPath,
-        /// An offload feature, or a group of features, as `ethtool -k` names it, for example `tx-tcp-segmentation`, `tso`, `rx` or `tx`
-        /// (transmit checksums; segmentation offload depends on them and changes with them). Needs `value`.
+        /// An offload feature of the interface, or a group of features, as `ethtool -k` names it, for example `tx-tcp-segmentation`, `tso`,
+        /// `rx` or `tx` (transmit checksums; segmentation offload depends on them and changes with them). Needs `value`. The setting
+        /// `offload` of `udp-stream` is another one: it is about the buffers of the test.
         optional offload: String,
         /// MTU of the interface, bytes.
         optional mtu: u32,
@@ -336,10 +340,12 @@ shape! {
         /// A sweep of frame sizes: one workload for each size, named after this workload and the size (`name-64`, `name-128`, ...).
         /// Default: the one size of `frame`.
         optional frames: Vec<u32>,
-        /// Each trial is a search for the highest rate without loss, or with little loss, by many short steps (RFC 9971). The value is
-        /// a goal, a list of goals, or a list of tables (goals of your own). The goals are `"no-drop"` (steps of 2 s, of which one of three
-        /// may lose packets), `"partial-drop"` (the same with a loss of 0.5 % allowed in each step), `"rfc2544"` (60 s) and `"tst009"` (60 s,
-        /// one of two steps may lose packets). Default of `duration`: ten times the duration sums of the goals, plus a minute. The search chooses `packet_rate`. The generators `kernel` and `dpdk` cannot keep a rate and have no search.
+        /// Each trial searches for the highest rate without loss, or with little loss (RFC 9971), in many short steps. The value is
+        /// the name of a goal, a list of names, or a list of tables with goals of your own. `"no-drop"`: steps of 2 s, of which one
+        /// of three may lose packets. `"partial-drop"`: the same with a loss of at most 0.5 % in each step. `"rfc2544"`: steps of 60
+        /// s without loss. `"tst009"`: steps of 60 s, of which one of two may lose packets. Default of `duration`: ten times the
+        /// duration sums of the goals, plus a minute. The search chooses `packet_rate`. The generators `kernel` and `dpdk` cannot
+        /// keep a rate and have no search.
         optional search: SearchSpec,
     }
     flat settings: SettingsSpec
@@ -372,8 +378,8 @@ shape! {
         optional confidence: Percent,
         /// Seed of the random order, a whole number. Default: a random seed; the run records it.
         optional seed: u64,
-        /// An A/A run: the baseline against a copy of itself. The expected verdict is "no difference". Other arms do not run, and one
-        /// arm is sufficient. Default `false`.
+        /// An A/A run: the baseline against a copy of itself. The expected verdict is "no difference", or "inconclusive" with too few
+        /// blocks. Other arms do not run, and one arm is sufficient. Default `false`.
         optional aa: bool,
         /// Each arm has a counterpart with the same workloads on other hosts, and the two exchange their hosts after half of the blocks; a
         /// value of a comparison is the mean of two blocks, one of each half, so that a difference between the hosts cancels out.
