@@ -74,7 +74,7 @@ impl Value for String {
 fn text_needed(raw: &Raw<'_>, path: &str) -> String {
     let needed = "a text in quotes is needed";
     match raw.get_ref() {
-        _ if !path.ends_with(".value") => needed.to_owned(),
+        _ if path.rsplit('.').next() != Some("value") => needed.to_owned(),
         DeValue::Boolean(is_on) => {
             let (word, digit) = (if *is_on { "on" } else { "off" }, u8::from(*is_on));
             format!("{needed}: value = \"{word}\" for a switch, value = \"{digit}\" for a sysctl")

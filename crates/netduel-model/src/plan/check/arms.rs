@@ -397,8 +397,9 @@ fn check_family(
         };
         // The arm is not named: a host that ten arms use is reported once.
         if of_arm.is_none() && !problems.is_written(&path) {
-            let wrong = format!("is missing, but the host is the {role} of a workload over {}", workload.family);
-            let example = match workload.family {
+            let family = workload.family;
+            let wrong = format!("is missing, but the host is the {role} of a workload over {family}");
+            let example = match family {
                 Family::Ipv4 => "192.0.2.7",
                 Family::Ipv6 => "2001:db8::7",
             };

@@ -63,7 +63,9 @@ fn treatment_hint(key: &str) -> String {
     if !treatments::KINDS.contains(&key) {
         return String::new();
     }
-    format!("; `{key}` of an interface is a treatment of an arm: treatments = [{{ {key} = ..., interface = ... }}]")
+    format!(
+        "; `{key}` of an interface is a treatment of an arm: treatments = [{{ {key} = ..., interface = ... }}]"
+    )
 }
 
 /// Notes values that are out of range for this type. Settings that the type does not have are passed over.
