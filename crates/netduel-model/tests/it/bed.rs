@@ -115,9 +115,13 @@ fn every_rule_is_reported_at_its_line_and_key_with_the_remedy() {
         (
             "192.0.2.1/32",
             "0.0.0.0/0",
-            "b:12: ssh_from[0]: 0.0.0.0/0 opens ssh to too many addresses; at least /16",
+            "b:12: ssh_from, element 1: 0.0.0.0/0 opens ssh to too many addresses; at least /16",
         ),
-        ("2001:db8::1/128", "*", "b:12: ssh_from[1]: \"*\" is no address prefix; write ADDRESS/LENGTH"),
+        (
+            "2001:db8::1/128",
+            "*",
+            "b:12: ssh_from, element 2: \"*\" is no address prefix; write ADDRESS/LENGTH",
+        ),
         ("spot = true", "spot = 1", "b:13: spot: is the number 1; `true` or `false`"),
         ("20:30", "24:00", "b:14: shutdown: \"24:00\" is no time of day; write HH:MM"),
         ("20 EUR", "twenty", "b:15: budget: \"twenty\" is no amount of money; write a number above 0"),
