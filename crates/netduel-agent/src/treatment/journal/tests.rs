@@ -1,6 +1,7 @@
 //! What is restored from journals, and what is only reported.
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use netduel_control::protocol::Recovery;
 use netduel_formats::{examples, fingerprint, uncovered, violations};
 use netduel_sys::namespace::{Kind, unshare};
 use netduel_test_support::skip;
@@ -8,6 +9,7 @@ use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 
 use super::super::record::Record;
+use super::super::recovery::{recover_within, with_guard_within};
 use super::*;
 
 /// A journal whose guard is gone: it keeps a sysctl that this kernel does not have.
