@@ -1,6 +1,7 @@
 //! Why a treatment could not be made or undone. Every text completes "failed to ..." and names cause and remedy, because
 //! it crosses the control connection as text.
 use std::io;
+use std::path::PathBuf;
 
 use netduel_model::workload::OutOfRange;
 use netduel_sys::ethtool::Ethtool;
@@ -288,6 +289,17 @@ pub enum TreatmentError {
     GuardStart {
         /// Program.
         program: String,
+        /// Why.
+        cause: String,
+    },
+    /// The guard's journal has no room for the record of a change.
+    #[error(
+        "record the change in {}: {cause}; the change was not made, because without its record nothing would restore it after netduel \
+         was killed; free space there", .journal.display()
+    )]
+    NotRecorded {
+        /// The journal.
+        journal: PathBuf,
         /// Why.
         cause: String,
     },

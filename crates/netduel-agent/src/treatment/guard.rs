@@ -50,6 +50,14 @@ fn watch(lifeline: impl BufRead, mut answers: impl Write, journal: &mut Journal)
         let Some(request) = line.ok().and_then(|line| serde_json::from_str(&line).ok()) else { break };
         // Written before the agent may make the change.
         if let Err(cause) = journal.note(&request) {
+            if let Request::Keep { id, .. } = request {
+                // Recovery from a journal without it would restore a part of what is changed.
+                if in_force.is_empty() {
+                    journal.remove();
+                }
+                answer(&Answer::NotRecorded { id, cause: cause.to_string() });
+                continue;
+            }
             print_error(&format!("failed to write the journal of changes: {cause}"));
         }
         let id = in_force.note(request);
@@ -118,5 +126,22 @@ mod tests {
         let in_force = watch(cut.as_bytes(), &mut answers, &mut journal);
         assert_eq!(in_force.running(), [(2, true)]);
         assert_eq!(String::from_utf8(answers).unwrap().lines().count(), 5);
+    }
+
+    #[test]
+    fn change_whose_record_cannot_be_written_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("netduel");
+        let mut journal = Journal::within(std::slice::from_ref(&place), Keeper::Agent);
+        // As a full file system, no file can be made in it.
+        std::fs::remove_dir(&place).unwrap();
+        let keep = Request::Keep { id: 7, undo: Record::of_sysctl("a.b", "1"), running: false };
+        let line = serde_json::to_string(&keep).unwrap();
+        let mut answers = Vec::new();
+        let in_force = watch(line.as_bytes(), &mut answers, &mut journal);
+        assert!(in_force.is_empty(), "the change is not made, so it is not undone");
+        let answers = String::from_utf8(answers).unwrap();
+        let answered: Vec<Answer> = answers.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert!(matches!(answered[..], [Answer::Ready { .. }, Answer::NotRecorded { id: 7, .. }]));
     }
 }

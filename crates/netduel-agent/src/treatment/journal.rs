@@ -4,7 +4,7 @@
 //! A journal belongs to one boot and one network namespace. Its guard holds a lock on it (flock(2)), which the kernel drops with the
 //! process, so a journal whose lock is free has no guard any more. It is trusted only when no other user can write it.
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -109,12 +109,17 @@ impl Journal {
         self.place.as_ref().map(|(_, path, _)| path.clone())
     }
 
-    /// Adds a request; the file is made with the first.
+    /// Adds a request; the file is made with the first. After an error the journal is as it was before.
     pub(super) fn note(&mut self, request: &Request) -> io::Result<()> {
         let Some((folder, _, name)) = &self.place else { return Ok(()) };
         if self.file.is_none() {
             let mut file = File::from(locked(folder, name)?);
-            write_line(&mut file, &self.head)?;
+            if let Err(cause) = write_line(&mut file, &self.head) {
+                // A file without its first line would be in the way of the next request.
+                let _ = unlinkat(folder, name.as_str(), AtFlags::empty());
+                unlock(&file);
+                return Err(cause);
+            }
             self.file = Some(file);
         }
         self.file.as_mut().map_or(Ok(()), |file| write_line(file, request))
@@ -160,11 +165,22 @@ fn locked(folder: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
     }
 }
 
-/// One write for a line, so that a killed guard leaves whole lines and at most one that is cut off.
+/// One write for a line, so that a killed guard leaves whole lines and at most one that is cut off. A full file system cuts a line off as
+/// well: what is there of it is taken away again, because the next line would continue it.
 pub(super) fn write_line(file: &mut File, value: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_string(value).map_err(io::Error::other)?;
     line.push('\n');
-    file.write_all(line.as_bytes())
+    let end = file.metadata()?.len();
+    file.write_all(line.as_bytes()).inspect_err(|_| drop(file.set_len(end)))
+}
+
+/// Takes a last line away that a killed guard left cut off: it was never confirmed, and what is written next would continue it.
+pub(super) fn cut_torn_line(file: &mut File) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+    if whole < bytes.len() { file.set_len(whole as u64) } else { Ok(()) }
 }
 
 /// Where journals may be: a folder that goes with the boot, else one of the user's own.

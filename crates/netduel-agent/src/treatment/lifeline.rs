@@ -1,6 +1,6 @@
 //! The agent's end of the lifeline: starts the guard, hands it records, waits for its word.
 use std::io::{Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
@@ -93,15 +93,19 @@ impl Lifeline {
         self.journal.clone()
     }
 
-    /// Asks, and waits for the guard's word. An error means that the guard is lost; it is ended then.
+    /// Asks, and waits for the guard's word. After [`TreatmentError::GuardLost`] the guard is lost; it is ended then.
     pub(super) fn ask(&mut self, id: u64, request: &Request) -> Result<(), TreatmentError> {
-        let outcome = self.send(request).and_then(|()| self.answer()).and_then(|answer| {
-            if answer == (Answer::Done { id }) { Ok(()) } else { Err(format!("it answered {answer:?}")) }
-        });
-        outcome.map_err(|how| {
-            // A guard that wakes up late would undo in the midst of a later trial.
-            TreatmentError::GuardLost { how: format!("{how} ({})", self.end_now()) }
-        })
+        let how = match self.send(request).and_then(|()| self.answer()) {
+            Ok(Answer::Done { id: its }) if its == id => return Ok(()),
+            Ok(Answer::NotRecorded { id: its, cause }) if its == id => {
+                let journal = self.journal.as_deref().unwrap_or(Path::new("the journal of its guard"));
+                return Err(TreatmentError::NotRecorded { journal: journal.to_owned(), cause });
+            }
+            Ok(answer) => format!("it answered {answer:?}"),
+            Err(how) => how,
+        };
+        // A guard that wakes up late would undo in the midst of a later trial.
+        Err(TreatmentError::GuardLost { how: format!("{how} ({})", self.end_now()) })
     }
 
     fn send(&mut self, request: &Request) -> Result<(), String> {

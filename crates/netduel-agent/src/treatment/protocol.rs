@@ -26,6 +26,8 @@ pub(super) enum Answer {
     Ready { namespace: Option<u64>, journal: Option<PathBuf> },
     /// The request of this number is done.
     Done { id: u64 },
+    /// The journal has no record of the change of this number, and the guard does not keep it.
+    NotRecorded { id: u64, cause: String },
 }
 
 /// Inode of the calling thread's network namespace.

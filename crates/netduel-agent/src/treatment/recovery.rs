@@ -14,7 +14,9 @@ use crate::error_chain::chain;
 
 use super::error::TreatmentError;
 use super::in_force::InForce;
-use super::journal::{Head, Keeper, LEN_MAX, VERSION, folders, is_own, own_folder, unlock, write_line};
+use super::journal::{
+    Head, Keeper, LEN_MAX, VERSION, cut_torn_line, folders, is_own, own_folder, unlock, write_line,
+};
 use super::protocol::Request;
 
 /// Restores what agents and coordinators of this network namespace left behind which were killed together with their guards.
@@ -152,6 +154,8 @@ fn recover_locked(
     let (in_force, damaged_lines) = records(lines);
     recovery.problems.extend(damaged_lines.iter().map(|line| damaged(path, *line)));
     let what = in_force.what();
+    // On a file system that became read-only the settings are restored all the same.
+    let _ = cut_torn_line(file);
     let left = in_force.undo_all(|id| drop(write_line(file, &Request::Forget { id })));
     if left.is_empty() && damaged_lines.is_empty() {
         remove()?;

@@ -134,7 +134,7 @@ impl Treatments {
             self.lifeline = Some(Lifeline::start(&self.command)?);
         }
         let kept = self.ask(id, request);
-        if kept.is_ok() || !self.applied.is_empty() {
+        if self.lifeline.is_some() || !self.applied.is_empty() {
             return kept;
         }
         self.discard_orphans();
@@ -212,7 +212,9 @@ impl Treatments {
     /// Sends a request to the guard, and notices when it is gone.
     fn tell(&mut self, id: u64, request: &Request) -> Option<TreatmentError> {
         let failed = self.lifeline.as_mut()?.ask(id, request).err()?;
-        self.orphans.extend(self.lifeline.take().and_then(|lifeline| lifeline.journal()));
+        if matches!(failed, TreatmentError::GuardLost { .. }) {
+            self.orphans.extend(self.lifeline.take().and_then(|lifeline| lifeline.journal()));
+        }
         Some(failed)
     }
 }

@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use netduel_control::protocol::Recovery;
 use netduel_formats::{examples, fingerprint, uncovered, violations};
 use netduel_sys::namespace::{Kind, unshare};
-use netduel_test_support::skip;
+use netduel_test_support::{NewNamespace, skip};
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 
 use super::super::record::Record;
-use super::super::recovery::{recover_within, with_guard_within};
+use super::super::recovery::{journaled, recover_within, with_guard_within};
 use super::*;
 
 /// A journal whose guard is gone: it keeps a sysctl that this kernel does not have.
@@ -109,6 +109,29 @@ fn damaged_journal_is_reported_and_kept_and_an_incomplete_line_is_not_damage() {
         assert_eq!(recover(), Recovery::default(), "{text}");
         assert!(!path.exists());
     }
+}
+
+#[test]
+fn line_that_a_full_file_system_cuts_off_is_taken_away_again() {
+    let test = "treatment::journal::tests::line_that_a_full_file_system_cuts_off_is_taken_away_again";
+    let prepare = "mount -t tmpfs -o size=4k tmpfs /mnt";
+    NewNamespace { prepare, ..NewNamespace::default() }.run(test, || {
+        let mut journal = Journal::within(&[PathBuf::from("/mnt/netduel")], Keeper::Agent);
+        let undo = || Record::of_sysctl("net.no.such", &"1".repeat(1000));
+        let mut keep = |id| journal.note(&Request::Keep { id, undo: undo(), running: false });
+        // Not even its first line has room, and its file is not in the way afterwards.
+        std::fs::write("/mnt/filler", "x").unwrap();
+        assert!(keep(1).is_err());
+        std::fs::remove_file("/mnt/filler").unwrap();
+        let refused = (1..9).find(|id| keep(*id).is_err()).expect("it has one page");
+        assert!(refused > 1);
+        // It is shorter and has room, behind the lines that are whole.
+        journal.note(&Request::Forget { id: 1 }).unwrap();
+        let text = std::fs::read_to_string(journal.path().unwrap()).unwrap();
+        let (in_force, damaged_lines) = journaled(&text);
+        assert_eq!((in_force.len() as u64, damaged_lines), (refused - 2, Vec::new()), "{text}");
+        journal.remove();
+    });
 }
 
 /// What is behind its limit may undo what is before it, or be a change of its own.
