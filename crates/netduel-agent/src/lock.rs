@@ -18,7 +18,7 @@ use rustix::fs::{Mode, OFlags, openat};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::geteuid;
 
-use crate::treatment::{folders, own_folder, with_guard};
+use crate::treatment::{folders, in_use, own_folder};
 
 /// Name of the lock in the abstract namespace.
 const LOCK_NAME: &[u8] = b"netduel-host-lock";
@@ -166,17 +166,17 @@ fn lock_byte() -> io::Result<Byte> {
 }
 
 /// Waits until the guards of earlier runs in this network namespace have restored their settings; the caller has the lock of the host,
-/// so the agents of these runs have ended. Whether there was one to wait for.
+/// so the agents of these runs have ended or are about to. Whether there was one to wait for.
 ///
 /// # Errors
 /// When one still restores settings at `deadline_ns`.
 pub(crate) fn await_guards(deadline_ns: u64) -> Result<bool, WorkError> {
     let mut has_waited = false;
-    while let Some(journal) = with_guard() {
+    while let Some(journal) = in_use() {
         if clock::monotonic_ns() >= deadline_ns {
             let message = format!(
-                "this host is in use: the guard of a run that was killed still restores its settings ({}); wait until that ends, or see \
-                 what it does with `pgrep -af undo-guard`",
+                "this host is in use: the guard of a run that was killed still restores its settings, or its agent still has them changed ({}); \
+                 wait until that ends, or see what it does with `pgrep -af 'netduel agent|undo-guard'`",
                 journal.display()
             );
             return Err(WorkError { kind: FailureKind::Busy, message });

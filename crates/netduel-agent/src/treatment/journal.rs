@@ -1,8 +1,10 @@
 //! The journal of a guard: what it keeps, line by line in a file, for the case that agent and guard are killed together. The next
 //! agent in the same network namespace finds it and restores the settings (`recovery`).
 //!
-//! A journal belongs to one boot and one network namespace. Its guard holds a lock on it (flock(2)), which the kernel drops with the
-//! process, so a journal whose lock is free has no guard any more. It is trusted only when no other user can write it.
+//! A journal belongs to one boot and one network namespace. Its guard has a lock on it (flock(2)), and so has the process that makes the
+//! changes ([`HOLDER_BYTE`], `held_journal`). The kernel drops each with its process: nobody is left to undo the changes of a journal without
+//! both. It is trusted only when no other user can write it.
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
@@ -27,6 +29,10 @@ use super::protocol::Request;
 pub(super) const VERSION: u32 = 1;
 /// Longest journal that is read, bytes: a record is some hundred bytes, an RSS table some thousand.
 pub(super) const LEN_MAX: u64 = 4 << 20;
+
+/// The byte that the process has locked which makes the changes in a journal (`range_lock`). The guard has a lock of another kind, so that each
+/// is told from the other.
+pub(super) const HOLDER_BYTE: i64 = 0;
 
 /// The first line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -214,19 +220,36 @@ pub(crate) fn own_folder(path: &Path, make: bool) -> io::Result<OwnedFd> {
 }
 
 /// Whether a file is of this kind, belongs to this user, and no other user can open it.
-pub(super) fn is_own(file: &OwnedFd, kind: FileType) -> io::Result<bool> {
+fn is_own(file: &OwnedFd, kind: FileType) -> io::Result<bool> {
     let found = fstat(file)?;
     let others = found.st_mode & 0o077;
     Ok(FileType::from_raw_mode(found.st_mode) == kind && found.st_uid == geteuid().as_raw() && others == 0)
 }
 
-/// Removes the journal of a guard that is gone, after its agent has undone everything by itself.
-pub(super) fn discard(path: &Path) {
-    if let (Some(folder), Some(name)) = (path.parent(), path.file_name())
-        && let Ok(folder) = own_folder(folder, false)
-    {
-        let _ = unlinkat(&folder, name, AtFlags::empty());
+/// Opens a journal to read it and to add lines, when it is a file that no other user can write.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    let (folder, name) = place(path)?;
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::APPEND;
+    let file = openat(&folder, name, flags, Mode::empty())?;
+    if is_own(&file, FileType::RegularFile)? {
+        Ok(File::from(file))
+    } else {
+        Err(io::ErrorKind::PermissionDenied.into())
     }
+}
+
+/// Removes a journal: nothing in it is left to restore.
+pub(super) fn discard(path: &Path) -> io::Result<()> {
+    let (folder, name) = place(path)?;
+    Ok(unlinkat(&folder, name, AtFlags::empty())?)
+}
+
+/// The folder of a journal, and its name there.
+fn place(path: &Path) -> io::Result<(OwnedFd, &OsStr)> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    Ok((own_folder(folder, false)?, name))
 }
 
 #[cfg(test)]

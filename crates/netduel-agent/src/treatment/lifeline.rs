@@ -9,6 +9,8 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::error::TreatmentError;
+use super::held_journal::HeldJournal;
+use super::journal;
 use super::processes::{poll_until, readable_until};
 use super::protocol::{Answer, Request, namespace};
 
@@ -51,6 +53,8 @@ pub(super) struct Lifeline {
     answers: ChildStdout,
     /// Where the guard writes what it keeps.
     journal: Option<PathBuf>,
+    /// The same, held by this process since the first change that is in it.
+    held: Option<HeldJournal>,
 }
 
 impl Lifeline {
@@ -67,7 +71,7 @@ impl Lifeline {
         let (Some(requests), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(failed("it has no pipes".to_owned()));
         };
-        let mut lifeline = Self { child, requests: Some(requests), answers, journal: None };
+        let mut lifeline = Self { child, requests: Some(requests), answers, journal: None, held: None };
         let how = match lifeline.answer() {
             Ok(Answer::Ready { namespace: its, journal }) if its == namespace() => {
                 lifeline.journal = journal;
@@ -96,7 +100,10 @@ impl Lifeline {
     /// Asks, and waits for the guard's word. After [`TreatmentError::GuardLost`] the guard is lost; it is ended then.
     pub(super) fn ask(&mut self, id: u64, request: &Request) -> Result<(), TreatmentError> {
         let how = match self.send(request).and_then(|()| self.answer()) {
-            Ok(Answer::Done { id: its }) if its == id => return Ok(()),
+            Ok(Answer::Done { id: its }) if its == id => match self.hold(request) {
+                Ok(()) => return Ok(()),
+                Err(how) => how,
+            },
             Ok(Answer::NotRecorded { id: its, cause }) if its == id => {
                 let journal = self.journal.as_deref().unwrap_or(Path::new("the journal of its guard"));
                 return Err(TreatmentError::NotRecorded { journal: journal.to_owned(), cause });
@@ -106,6 +113,31 @@ impl Lifeline {
         };
         // A guard that wakes up late would undo in the midst of a later trial.
         Err(TreatmentError::GuardLost { how: format!("{how} ({})", self.end_now()) })
+    }
+
+    /// Holds the journal, in which the record of a change is now: the guard may be killed, and no other agent may restore then what this one
+    /// changes.
+    fn hold(&mut self, request: &Request) -> Result<(), String> {
+        let Some(path) = self.journal.as_deref().filter(|_| matches!(request, Request::Keep { .. })) else {
+            return Ok(());
+        };
+        if self.held.as_ref().is_none_or(|held| !held.is_there()) {
+            let held = HeldJournal::hold(path);
+            self.held = Some(held.map_err(|cause| format!("{} cannot be held: {cause}", path.display()))?);
+        }
+        Ok(())
+    }
+
+    /// What is left of a guard that is lost: its journal, when a change in it was made. A change is not made before its journal is held.
+    pub(super) fn orphan(mut self) -> Option<HeldJournal> {
+        let held = self.held.take().filter(HeldJournal::is_there);
+        if held.is_none()
+            && let Some(path) = &self.journal
+        {
+            // The guard may have been killed before it removed the file.
+            let _ = journal::discard(path);
+        }
+        held
     }
 
     fn send(&mut self, request: &Request) -> Result<(), String> {

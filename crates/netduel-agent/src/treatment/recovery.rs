@@ -1,21 +1,24 @@
-//! What is left in journals whose guards are gone: read, and restored. It writes no record of a change.
+//! What is left in journals whose guards and agents are gone: read, and restored. It writes no record of a change.
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
-use std::os::fd::OwnedFd;
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
 use netduel_control::protocol::Recovery;
 use netduel_model::PROGRAM;
 use netduel_sys::namespace_handle::NamespaceHandle;
-use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, openat, unlinkat};
+use netduel_sys::range_lock;
+use rustix::fs::{Dir, FlockOperation, flock, fstat};
 use rustix::io::Errno;
+use serde_json::Value;
 
 use crate::error_chain::chain;
 
 use super::error::TreatmentError;
 use super::in_force::InForce;
 use super::journal::{
-    Head, Keeper, LEN_MAX, VERSION, cut_torn_line, folders, is_own, own_folder, unlock, write_line,
+    HOLDER_BYTE, Head, Keeper, LEN_MAX, VERSION, cut_torn_line, discard, folders, open, own_folder, unlock,
+    write_line,
 };
 use super::protocol::Request;
 
@@ -27,125 +30,163 @@ pub fn recover() -> Recovery {
 pub(super) fn recover_within(folders: &[PathBuf]) -> Recovery {
     let mut recovery = Recovery::default();
     let Some(head) = Head::now() else { return recovery };
-    for path in folders {
-        let Ok(folder) = own_folder(path, false) else { continue };
-        let Ok(entries) = Dir::read_from(&folder) else { continue };
-        let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
-        let mut names: Vec<String> = names.filter(|name| Keeper::of_name(name).is_some()).collect();
-        names.sort_unstable();
-        for name in names {
-            // One that cannot be opened or read is not ours, or went meanwhile.
-            let _ = recover_one(&folder, &path.join(&name), &name, &head, &mut recovery);
-        }
+    for path in journals(folders) {
+        // One that cannot be opened or read is not ours, or went meanwhile.
+        let _ = recover_one(&path, &head, &mut recovery);
     }
     recovery
 }
 
-/// The journal of an agent's guard that lives in this network namespace: its agent makes changes, or has ended and the guard restores them.
-pub(crate) fn with_guard() -> Option<PathBuf> {
-    with_guard_within(&folders())
+/// The paths of the journals in some folders.
+fn journals(folders: &[PathBuf]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for path in folders {
+        let Ok(folder) = own_folder(path, false) else { continue };
+        let Ok(entries) = Dir::read_from(&folder) else { continue };
+        let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+        found.extend(names.map(|name| path.join(name)).filter(|path| keeper(path).is_some()));
+    }
+    found.sort_unstable();
+    found
 }
 
-pub(super) fn with_guard_within(folders: &[PathBuf]) -> Option<PathBuf> {
+fn keeper(path: &Path) -> Option<Keeper> {
+    Keeper::of_name(path.file_name()?.to_str()?)
+}
+
+/// The journal of an agent in use in this network namespace: the agent makes changes, with a guard or without, or it has ended and its guard
+/// restores them.
+pub(crate) fn in_use() -> Option<PathBuf> {
+    in_use_within(&folders())
+}
+
+pub(super) fn in_use_within(folders: &[PathBuf]) -> Option<PathBuf> {
     let head = Head::now()?;
-    folders.iter().find_map(|path| {
-        let folder = own_folder(path, false).ok()?;
-        let names = Dir::read_from(&folder).ok()?.flatten();
-        let mut names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        names
-            .find(|name| Keeper::of_name(name) == Some(Keeper::Agent) && has_guard(&folder, name, &head))
-            .map(|name| path.join(name))
-    })
+    let is_of_agent = |path: &PathBuf| keeper(path) == Some(Keeper::Agent);
+    journals(folders).into_iter().filter(is_of_agent).find(|path| is_in_use_here(path, &head))
 }
 
-fn has_guard(folder: &OwnedFd, name: &str, head: &Head) -> bool {
-    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let Ok(file) = openat(folder, name, flags, Mode::empty()) else { return false };
-    if !is_own(&file, FileType::RegularFile).unwrap_or(false) {
-        return false;
-    }
-    if flock(&file, FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK) {
-        unlock(&file);
-        return false;
-    }
-    let mut first = String::new();
+fn is_in_use_here(path: &Path, head: &Head) -> bool {
+    let Ok(file) = open(path) else { return false };
     // A journal without a first line yet is that of an agent which is about to make changes.
-    let _ = BufReader::new(File::from(file)).take(LEN_MAX).read_line(&mut first);
-    let its: Option<serde_json::Value> = serde_json::from_str(&first).ok();
-    its.is_none_or(|its| {
-        its.get("boot").and_then(serde_json::Value::as_str) == Some(head.boot.as_str())
-            && its.get("namespace").and_then(serde_json::Value::as_u64) == Some(head.namespace)
-    })
+    is_in_use(&file) && First::read(file).is_none_or(|first| first.is_of(head))
 }
 
-fn recover_one(
-    folder: &OwnedFd,
-    path: &Path,
-    name: &str,
-    head: &Head,
-    recovery: &mut Recovery,
-) -> io::Result<()> {
-    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::APPEND;
-    let file = openat(folder, name, flags, Mode::empty())?;
-    if !is_own(&file, FileType::RegularFile)? {
-        return Ok(());
+/// Whether a guard, an agent that restores it, or the process that made its changes has a lock of a journal.
+fn is_in_use(file: &File) -> bool {
+    if flock(file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+        return true;
     }
+    unlock(file);
+    range_lock::is_locked(file.as_fd(), HOLDER_BYTE).unwrap_or(false)
+}
+
+/// The first line of a journal, of any version.
+struct First(Value);
+
+impl First {
+    /// `None` where it cannot be read.
+    fn read(file: File) -> Option<Self> {
+        let mut line = String::new();
+        BufReader::new(file).take(LEN_MAX).read_line(&mut line).ok()?;
+        serde_json::from_str(&line).ok().map(Self)
+    }
+
+    fn text(&self, key: &str) -> Option<&str> {
+        self.0.get(key).and_then(Value::as_str)
+    }
+
+    fn number(&self, key: &str) -> Option<u64> {
+        self.0.get(key).and_then(Value::as_u64)
+    }
+
+    /// Whether it is of this boot and network namespace.
+    fn is_of(&self, head: &Head) -> bool {
+        self.text("boot") == Some(head.boot.as_str()) && self.number("namespace") == Some(head.namespace)
+    }
+
+    /// Whether the network namespace is certainly gone, and its settings with it: the kernel knows its file handle no more, and this agent may
+    /// open every namespace. Where the kernel has no such handles, or this agent is not root, it may exist.
+    fn is_gone(&self) -> bool {
+        let handle = self.text("namespace_handle").and_then(|text| text.parse::<NamespaceHandle>().ok());
+        handle.is_some_and(|handle| handle.exists().is_ok_and(|exists| !exists))
+    }
+}
+
+/// What becomes of a journal.
+enum Judged {
+    /// It is restored.
+    Ours,
+    /// Nothing in it can be in force.
+    Obsolete,
+    /// It is of another network namespace, which may exist.
+    Elsewhere,
+    /// It is not read, for this problem.
+    Unread(String),
+}
+
+/// What becomes of a journal by its first line.
+fn judged(line: &str, path: &Path, head: &Head) -> Judged {
+    let first = match serde_json::from_str(line).map(First) {
+        Ok(first) => first,
+        // The guard was killed before it had written anything that was acknowledged.
+        Err(_) if !line.ends_with('\n') => return Judged::Obsolete,
+        Err(_) => return Judged::Unread(damaged(path, 1)),
+    };
+    match first.text("boot") {
+        Some(boot) if boot == head.boot => {}
+        Some(_) => return Judged::Obsolete,
+        None => return Judged::Unread(damaged(path, 1)),
+    }
+    if !first.is_of(head) {
+        return if first.is_gone() { Judged::Obsolete } else { Judged::Elsewhere };
+    }
+    let version = first.number("journal");
+    if version == Some(u64::from(VERSION)) {
+        return Judged::Ours;
+    }
+    let program = first.text("program").unwrap_or("another version of netduel");
+    Judged::Unread(format!(
+        "failed to restore the settings in {}: {program} wrote it with journal version {}, and {PROGRAM} reads version {VERSION}; run an \
+         agent of {program} on this host, or restore the settings by hand and remove the file",
+        path.display(),
+        version.map_or_else(|| "unknown".to_owned(), |version| version.to_string()),
+    ))
+}
+
+fn recover_one(path: &Path, head: &Head, recovery: &mut Recovery) -> io::Result<()> {
+    let mut file = open(path)?;
     // Its guard lives, or another agent is at it.
     flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-    let mut file = File::from(file);
-    let recovered = recover_locked(&mut file, folder, (path, name), head, recovery);
+    // The process that made its changes may live without its guard: it undoes them itself. When it does not hold the journal yet, it cannot do
+    // so from now on, and makes no change.
+    let recovered = match range_lock::try_lock(file.as_fd(), HOLDER_BYTE) {
+        Ok(true) => recover_locked(&mut file, path, head, recovery),
+        Ok(false) => Ok(()),
+        Err(cause) => Err(cause),
+    };
+    let _ = range_lock::unlock(file.as_fd(), HOLDER_BYTE);
     unlock(&file);
     recovered
 }
 
-/// Restores what a journal has whose lock this process holds.
-fn recover_locked(
-    file: &mut File,
-    folder: &OwnedFd,
-    (path, name): (&Path, &str),
-    head: &Head,
-    recovery: &mut Recovery,
-) -> io::Result<()> {
+/// Restores what a journal has whose locks this process has.
+fn recover_locked(file: &mut File, path: &Path, head: &Head, recovery: &mut Recovery) -> io::Result<()> {
     if fstat(&*file)?.st_nlink == 0 {
         return Ok(());
     }
     let mut bytes = Vec::new();
     (&mut *file).take(LEN_MAX + 1).read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
-    let remove = || unlinkat(folder, name, AtFlags::empty()).map_err(io::Error::from);
     let mut lines = text.split_inclusive('\n');
-    let first = lines.next().unwrap_or_default();
-    let its = match serde_json::from_str::<serde_json::Value>(first) {
-        Ok(its) => its,
-        // The guard was killed before it had written anything that was acknowledged.
-        Err(_) if !first.ends_with('\n') => return remove(),
-        Err(_) => {
-            recovery.problems.push(damaged(path, 1));
+    match judged(lines.next().unwrap_or_default(), path, head) {
+        Judged::Ours => {}
+        Judged::Obsolete => return discard(path),
+        Judged::Elsewhere => return Ok(()),
+        Judged::Unread(problem) => {
+            recovery.problems.push(problem);
             return Ok(());
         }
-    };
-    match its.get("boot").and_then(serde_json::Value::as_str) {
-        Some(boot) if boot == head.boot => {}
-        Some(_) => return remove(),
-        None => {
-            recovery.problems.push(damaged(path, 1));
-            return Ok(());
-        }
-    }
-    if its.get("namespace").and_then(serde_json::Value::as_u64) != Some(head.namespace) {
-        return if is_gone(&its) { remove() } else { Ok(()) };
-    }
-    let version = its.get("journal").and_then(serde_json::Value::as_u64);
-    if version != Some(u64::from(VERSION)) {
-        let program =
-            its.get("program").and_then(serde_json::Value::as_str).unwrap_or("another version of netduel");
-        recovery.problems.push(format!(
-            "failed to restore the settings in {}: {program} wrote it with journal version {}, and {PROGRAM} reads version {VERSION}; run an \
-             agent of {program} on this host, or restore the settings by hand and remove the file",
-            path.display(),
-            version.map_or_else(|| "unknown".to_owned(), |version| version.to_string()),
-        ));
-        return Ok(());
     }
     if bytes.len() as u64 > LEN_MAX {
         recovery.problems.push(too_long(path));
@@ -158,7 +199,7 @@ fn recover_locked(
     let _ = cut_torn_line(file);
     let left = in_force.undo_all(|id| drop(write_line(file, &Request::Forget { id })));
     if left.is_empty() && damaged_lines.is_empty() {
-        remove()?;
+        discard(path)?;
     }
     recovery
         .restored
@@ -209,12 +250,4 @@ fn unreadable(what: &str) -> String {
         "failed to read {what}; settings that an earlier run changed may still be changed: compare them with the plan of that run, restore them \
          by hand, and remove the file"
     )
-}
-
-/// Whether the network namespace of a journal is certainly gone, and its settings with it: the kernel knows its file handle no more, and
-/// this agent may open every namespace. Where the kernel has no such handles, or this agent is not root, it may exist.
-fn is_gone(head: &serde_json::Value) -> bool {
-    let handle = head.get("namespace_handle").and_then(serde_json::Value::as_str);
-    let handle = handle.and_then(|text| text.parse::<NamespaceHandle>().ok());
-    handle.is_some_and(|handle| handle.exists().is_ok_and(|exists| !exists))
 }

@@ -9,7 +9,7 @@ use super::change::Change;
 use super::command;
 use super::device::wait_for_carrier;
 use super::error::TreatmentError;
-use super::journal;
+use super::held_journal::HeldJournal;
 use super::lifeline::{GuardCommand, Lifeline};
 use super::protocol::Request;
 use super::record::{self, Ready, Record};
@@ -34,7 +34,7 @@ pub struct Treatments {
     applied: Vec<Applied>,
     last_id: u64,
     /// Journals of guards that were lost while changes were in force.
-    orphans: Vec<PathBuf>,
+    orphans: Vec<HeldJournal>,
     roots: Roots,
 }
 
@@ -57,7 +57,7 @@ impl Treatments {
     /// The file in which the guard keeps what is in force; absent without a guard, and where this host has no place for the file.
     pub(crate) fn journal(&self) -> Option<PathBuf> {
         let of_guard = self.lifeline.as_ref().and_then(Lifeline::journal);
-        of_guard.or_else(|| self.orphans.last().cloned())
+        of_guard.or_else(|| self.orphans.last().map(|held| held.path().to_owned()))
     }
 
     /// Makes the changes in order. When one fails, those of this call are undone at once, the failed one included: a
@@ -116,7 +116,10 @@ impl Treatments {
         self.last_id += 1;
         let id = self.last_id;
         let is_command = undo.mark().is_some();
-        self.keep(id, &Request::Keep { id, undo: undo.clone(), running: is_command })?;
+        if let Err(failed) = self.keep(id, &Request::Keep { id, undo: undo.clone(), running: is_command }) {
+            self.forget_in_orphans(id);
+            return Err(failed);
+        }
         // It is on the list before it is made: a change that fails half-way is undone, too.
         let restarted = change.restarts().and_then(interface_with_carrier);
         self.applied.push(Applied { id, undo, change, restarted });
@@ -183,7 +186,10 @@ impl Treatments {
                 errors.extend(self.tell(id, &Request::Running { id, running: true }));
             }
             match applied.undo.undo() {
-                Ok(()) => errors.extend(self.tell(id, &Request::Forget { id })),
+                Ok(()) => {
+                    errors.extend(self.tell(id, &Request::Forget { id }));
+                    self.forget_in_orphans(id);
+                }
                 Err(failed) => {
                     errors.push(failed);
                     left.push(applied);
@@ -201,7 +207,13 @@ impl Treatments {
 
     /// Removes the journals of guards that were lost, when nothing is in force.
     fn discard_orphans(&mut self) {
-        self.orphans.drain(..).for_each(|path| journal::discard(&path));
+        self.orphans.drain(..).for_each(HeldJournal::remove);
+    }
+
+    /// Notes in the journals of guards that were lost that this change is not in force: what is left in them is undone by the next agent, which
+    /// must not undo this one again over what was changed since.
+    fn forget_in_orphans(&mut self, id: u64) {
+        self.orphans.iter_mut().for_each(|held| held.forget(id));
     }
 
     /// Sends a request to the guard; an error when there is no guard.
@@ -213,7 +225,7 @@ impl Treatments {
     fn tell(&mut self, id: u64, request: &Request) -> Option<TreatmentError> {
         let failed = self.lifeline.as_mut()?.ask(id, request).err()?;
         if matches!(failed, TreatmentError::GuardLost { .. }) {
-            self.orphans.extend(self.lifeline.take().and_then(|lifeline| lifeline.journal()));
+            self.orphans.extend(self.lifeline.take().and_then(Lifeline::orphan));
         }
         Some(failed)
     }

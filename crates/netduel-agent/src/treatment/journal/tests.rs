@@ -9,7 +9,7 @@ use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 
 use super::super::record::Record;
-use super::super::recovery::{journaled, recover_within, with_guard_within};
+use super::super::recovery::{in_use_within, journaled, recover_within};
 use super::*;
 
 /// A journal whose guard is gone: it keeps a sysctl that this kernel does not have.
@@ -160,10 +160,10 @@ fn journal_of_a_guard_that_lives_is_left_alone() {
     let undo = Record::of_sysctl("net.no.such", "1");
     journal.note(&Request::Keep { id: 1, undo, running: false }).unwrap();
     assert_eq!(recover_within(std::slice::from_ref(&folder)), Recovery::default());
-    assert_eq!(with_guard_within(std::slice::from_ref(&folder)), journal.path());
+    assert_eq!(in_use_within(std::slice::from_ref(&folder)), journal.path());
     journal.remove();
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
-    assert_eq!(with_guard_within(std::slice::from_ref(&folder)), None);
+    assert_eq!(in_use_within(std::slice::from_ref(&folder)), None);
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn agents_do_not_wait_for_the_guard_of_a_coordinator_and_restore_what_it_left() 
     let mut journal = Journal::within(std::slice::from_ref(&folder), Keeper::Coordinator);
     let undo = Record::of_sysctl("net.no.such", "1");
     journal.note(&Request::Keep { id: 1, undo, running: false }).unwrap();
-    assert_eq!(with_guard_within(std::slice::from_ref(&folder)), None);
+    assert_eq!(in_use_within(std::slice::from_ref(&folder)), None);
     assert_eq!(recover_within(std::slice::from_ref(&folder)), Recovery::default(), "its guard lives");
     let path = journal.path().unwrap();
     drop(journal);
@@ -191,7 +191,7 @@ fn journal_is_written_while_agents_look_through_the_journals() {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
                 recover_within(std::slice::from_ref(&folder));
-                with_guard_within(std::slice::from_ref(&folder));
+                in_use_within(std::slice::from_ref(&folder));
             }
         });
         let lost = (0..500).find(|id| {
@@ -222,7 +222,7 @@ fn journal_of_another_boot_goes_and_that_of_another_namespace_or_version_stays()
     let mut of_other = Journal::within(std::slice::from_ref(&folder), Keeper::Agent);
     of_other.head.as_mut().unwrap().namespace += 1;
     of_other.note(&Request::Forget { id: 1 }).unwrap();
-    assert_eq!(with_guard_within(std::slice::from_ref(&folder)), None, "a guard of another namespace");
+    assert_eq!(in_use_within(std::slice::from_ref(&folder)), None, "a guard of another namespace");
     assert_eq!(recovery.problems.len(), 1, "{recovery:?}");
     let parts = ["journal version 2", "netduel 9.8.7 wrote it", "run an agent of netduel 9.8.7"];
     assert!(parts.iter().all(|part| recovery.problems[0].contains(part)), "{recovery:?}");

@@ -39,6 +39,50 @@ fn settings_of_an_agent_that_was_killed_with_its_guard_are_restored_once() {
 }
 
 #[test]
+fn changes_of_an_agent_that_lost_its_guard_stay_as_long_as_it_lives() {
+    in_namespace("recovery::changes_of_an_agent_that_lost_its_guard_stay_as_long_as_it_lives", || {
+        let before = state();
+        let mut agent = Agent::start(&all());
+        assert_eq!(agent.word(), "well");
+        kill_and_wait(agent.guard());
+        // A second agent describes the host, as for `inspect` or another run.
+        assert_eq!(AgentWork::new().recover(), Recovery::default());
+        assert_treated();
+        agent.kill();
+        assert_treated();
+        let recovery = AgentWork::new().recover();
+        assert_eq!(state(), before, "{recovery:?}");
+        assert_eq!((recovery.restored.len(), recovery.problems.len()), (5, 0), "{recovery:?}");
+    });
+}
+
+/// The record that a problem tells the user to remove.
+fn record_of(problem: &str) -> &Path {
+    let (_, record) = problem.split_once("when all is undone, remove ").expect(problem);
+    Path::new(record.split([';', '\n']).next().unwrap().trim())
+}
+
+#[test]
+fn change_undone_without_the_guard_is_not_undone_again_beside_one_that_failed() {
+    let name = "recovery::change_undone_without_the_guard_is_not_undone_again_beside_one_that_failed";
+    in_namespace(name, || {
+        let mut agent = Agent::start(&[command(&["true"], &["false"]), mtu(1400)]);
+        assert_eq!(agent.word(), "well");
+        kill_and_wait(agent.guard());
+        agent.say("undo");
+        assert!(agent.word().starts_with("left behind: true"));
+        assert_eq!(state().mtu, 1500);
+        // The user's own setting, before the next agent tries to undo what is left.
+        must("ip", &["link", "set", "va", "mtu", "1300"]);
+        agent.kill();
+        let recovery = recover();
+        assert_eq!((recovery.restored.len(), recovery.problems.len()), (0, 1), "{recovery:?}");
+        assert_eq!(state().mtu, 1300, "{recovery:?}");
+        std::fs::remove_file(record_of(&recovery.problems[0])).unwrap();
+    });
+}
+
+#[test]
 fn run_that_starts_while_a_guard_restores_settings_waits_for_it() {
     in_namespace("recovery::run_that_starts_while_a_guard_restores_settings_waits_for_it", || {
         let folder = tempfile::tempdir().unwrap();
