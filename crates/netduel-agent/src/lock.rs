@@ -166,12 +166,11 @@ fn lock_byte() -> io::Result<Byte> {
 }
 
 /// Waits until the guards of earlier runs in this network namespace have restored their settings; the caller has the lock of the host,
-/// so the agents of these runs have ended or are about to. Whether there was one to wait for.
+/// so the agents of these runs have ended or are about to.
 ///
 /// # Errors
 /// When one still restores settings at `deadline_ns`.
-pub(crate) fn await_guards(deadline_ns: u64) -> Result<bool, WorkError> {
-    let mut has_waited = false;
+pub(crate) fn await_guards(deadline_ns: u64) -> Result<(), WorkError> {
     while let Some(journal) = in_use() {
         if clock::monotonic_ns() >= deadline_ns {
             let message = format!(
@@ -181,11 +180,10 @@ pub(crate) fn await_guards(deadline_ns: u64) -> Result<bool, WorkError> {
             );
             return Err(WorkError { kind: FailureKind::Busy, message });
         }
-        has_waited = true;
         // A guard that ends sends no message to other processes.
         clock::sleep_until(clock::monotonic_ns() + LOOK_AGAIN_NS);
     }
-    Ok(has_waited)
+    Ok(())
 }
 
 /// The run that has bound the name of the lock. The kernel tells whose it is, before anything is read from it.

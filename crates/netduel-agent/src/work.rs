@@ -1,6 +1,8 @@
 //! The agent's work as the protocol requests it: one trial after the other, treatments around it, readings of the host. It knows ends of
 //! trials by their traits alone.
+use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use netduel_control::agent::{Clock, FailureKind, Waker, Work, WorkError};
@@ -21,7 +23,7 @@ use crate::error_chain::chain;
 use crate::failure::{environment, misplaced, traffic};
 use crate::installed::{Installed, foreign_program};
 use crate::lock::{HostLock, await_guards};
-use crate::treatment::{GuardCommand, TreatmentError, Treatments, left_behind, recover};
+use crate::treatment::{GuardCommand, Recovered, TreatmentError, Treatments, left_behind, recover_others};
 use crate::trial_end::{Ends, Lingering, Prepared, PreparedEnd, RunningEnd, ServerAddress};
 
 /// The clock of the agent's limits.
@@ -95,6 +97,10 @@ pub struct AgentWork {
     /// What an aborted trial could not restore, until it is reported.
     not_restored: Vec<String>,
     lock: Option<HostLock>,
+    /// Journals of earlier runs whose problems are reported.
+    left_journals: BTreeSet<PathBuf>,
+    /// Settings of earlier runs that were restored when this host was locked, until they are reported.
+    restored: Vec<String>,
     /// The cores that were chosen for what is prepared.
     placement: Option<Placement>,
     /// What is left of the last trial, which ends before the next one.
@@ -126,6 +132,8 @@ impl AgentWork {
             keeps_interfaces: true,
             not_restored: Vec::new(),
             lock: None,
+            left_journals: BTreeSet::new(),
+            restored: Vec::new(),
             placement: None,
             lingering: None,
             open_ports: None,
@@ -196,7 +204,11 @@ pub fn snapshot(metadata: bool) -> Result<HostSnapshot, HostError> {
 
 impl Work for AgentWork {
     fn recover(&mut self) -> Recovery {
-        recover()
+        let Recovered { recovery: Recovery { restored, problems }, left } = recover_others(&BTreeSet::new());
+        self.left_journals = left;
+        let mut all_restored = std::mem::take(&mut self.restored);
+        all_restored.extend(restored);
+        Recovery { restored: all_restored, problems }
     }
 
     fn snapshot(&mut self, metadata: bool) -> Result<HostSnapshot, WorkError> {
@@ -206,16 +218,18 @@ impl Work for AgentWork {
     fn lock(&mut self, run: &RunId) -> Result<(), WorkError> {
         let deadline_ns = Monotonic.now_ns().saturating_add(RESTORE_PATIENCE.as_nanos() as u64);
         self.lock = Some(HostLock::take(run, deadline_ns)?);
-        if await_guards(deadline_ns)? {
-            // What that guard could not restore is tried once more, and is not measured with.
-            let problems = recover().problems;
-            if !problems.is_empty() {
-                let message =
-                    format!("failed to restore the settings of an earlier run: {}", problems.join("; "));
-                return Err(WorkError { kind: FailureKind::NotRestored, message });
-            }
+        await_guards(deadline_ns)?;
+        // A guard that restored settings while this host was described may have failed since. What it could not restore is tried once more,
+        // and is not measured with.
+        let Recovered { recovery: Recovery { restored, problems }, left } =
+            recover_others(&self.left_journals);
+        self.restored.extend(restored);
+        self.left_journals.extend(left);
+        if problems.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let message = format!("failed to restore the settings of an earlier run: {}", problems.join("; "));
+        Err(WorkError { kind: FailureKind::NotRestored, message })
     }
 
     fn apply(&mut self, treatments: &[TreatmentAction]) -> Result<(), WorkError> {

@@ -41,7 +41,7 @@ pub use guard::guard_main;
 pub use journal::Keeper;
 pub(crate) use journal::{folders, own_folder};
 pub use lifeline::GuardCommand;
-pub(crate) use recovery::{in_use, left_behind};
+pub(crate) use recovery::{Recovered, in_use, left_behind, recover_others};
 pub use recovery::{journaled, recover};
 pub use resource::HostResource;
 pub use roots::Roots;

@@ -1,4 +1,5 @@
 //! What is left in journals whose guards and agents are gone: read, and restored. It writes no record of a change.
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::os::fd::AsFd as _;
@@ -22,19 +23,40 @@ use super::journal::{
 };
 use super::protocol::Request;
 
+/// What came of the journals of a host.
+#[derive(Debug, Default)]
+pub(crate) struct Recovered {
+    pub(crate) recovery: Recovery,
+    /// The journals with a problem.
+    pub(crate) left: BTreeSet<PathBuf>,
+}
+
 /// Restores what agents and coordinators of this network namespace left behind which were killed together with their guards.
 pub fn recover() -> Recovery {
     recover_within(&folders())
 }
 
+/// As [`recover`], without the journals in `known`.
+pub(crate) fn recover_others(known: &BTreeSet<PathBuf>) -> Recovered {
+    recover_others_within(&folders(), known)
+}
+
 pub(super) fn recover_within(folders: &[PathBuf]) -> Recovery {
-    let mut recovery = Recovery::default();
-    let Some(head) = Head::now() else { return recovery };
-    for path in journals(folders) {
+    recover_others_within(folders, &BTreeSet::new()).recovery
+}
+
+fn recover_others_within(folders: &[PathBuf], known: &BTreeSet<PathBuf>) -> Recovered {
+    let Recovered { mut recovery, mut left } = Recovered::default();
+    let Some(head) = Head::now() else { return Recovered { recovery, left } };
+    for path in journals(folders).into_iter().filter(|path| !known.contains(path)) {
+        let problems = recovery.problems.len();
         // One that cannot be opened or read is not ours, or went meanwhile.
         let _ = recover_one(&path, &head, &mut recovery);
+        if recovery.problems.len() > problems {
+            left.insert(path);
+        }
     }
-    recovery
+    Recovered { recovery, left }
 }
 
 /// The paths of the journals in some folders.
