@@ -2,7 +2,7 @@
 //! agent in the same network namespace finds it and restores the settings (`recovery`).
 //!
 //! A journal belongs to one boot and one network namespace. Its guard has a lock on it (flock(2)), and so has the process that makes the
-//! changes ([`HOLDER_BYTE`], `held_journal`). The kernel drops each with its process: nobody is left to undo the changes of a journal without
+//! changes ([`HOLDER_BYTE`], `held_journal`). The kernel drops each with its process: no process is left to undo the changes of a journal without
 //! both. It is trusted only when no other user can write it.
 use std::ffi::OsStr;
 use std::fs::File;
@@ -13,14 +13,12 @@ use std::path::{Path, PathBuf};
 use netduel_model::PROGRAM;
 use netduel_sys::namespace::network_cookie;
 use netduel_sys::namespace_handle::NamespaceHandle;
-use rustix::fs::{
-    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, flock, fstat, mkdirat, openat, unlinkat,
-};
-use rustix::io::{Errno, retry_on_intr};
-use rustix::process::geteuid;
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, flock, fstat, openat, unlinkat};
+use rustix::io::retry_on_intr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::own_folder::{folders, is_own, own_folder};
 use super::protocol::Request;
 
 /// The version of what is in a journal: its first line, and [`Request`] with the records in it. A change of either is a new version.
@@ -187,43 +185,6 @@ pub(super) fn cut_torn_line(file: &mut File) -> io::Result<()> {
     file.read_to_end(&mut bytes)?;
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
     if whole < bytes.len() { file.set_len(whole as u64) } else { Ok(()) }
-}
-
-/// Where journals may be: a folder that goes with the boot, else one of the user's own.
-pub(crate) fn folders() -> Vec<PathBuf> {
-    let user = geteuid();
-    let mut folders = Vec::new();
-    if user.is_root() {
-        folders.push(PathBuf::from("/run/netduel"));
-    }
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
-    folders.extend(runtime.map(|path| path.join("netduel")));
-    folders.push(std::env::temp_dir().join(format!("netduel-{}", user.as_raw())));
-    folders
-}
-
-/// A folder that only this user can write, made if it is not there.
-pub(crate) fn own_folder(path: &Path, make: bool) -> io::Result<OwnedFd> {
-    if make {
-        match mkdirat(CWD, path, Mode::RWXU) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(cause) => return Err(cause.into()),
-        }
-    }
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let folder = openat(CWD, path, flags, Mode::empty())?;
-    if is_own(&folder, FileType::Directory)? {
-        Ok(folder)
-    } else {
-        Err(io::ErrorKind::PermissionDenied.into())
-    }
-}
-
-/// Whether a file is of this kind, belongs to this user, and no other user can open it.
-fn is_own(file: &OwnedFd, kind: FileType) -> io::Result<bool> {
-    let found = fstat(file)?;
-    let others = found.st_mode & 0o077;
-    Ok(FileType::from_raw_mode(found.st_mode) == kind && found.st_uid == geteuid().as_raw() && others == 0)
 }
 
 /// Opens a journal to read it and to add lines, when it is a file that no other user can write.

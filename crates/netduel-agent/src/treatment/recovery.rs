@@ -18,9 +18,9 @@ use crate::error_chain::chain;
 use super::error::TreatmentError;
 use super::in_force::InForce;
 use super::journal::{
-    HOLDER_BYTE, Head, Keeper, LEN_MAX, VERSION, cut_torn_line, discard, folders, open, own_folder, unlock,
-    write_line,
+    HOLDER_BYTE, Head, Keeper, LEN_MAX, VERSION, cut_torn_line, discard, open, unlock, write_line,
 };
+use super::own_folder::{folders, own_folder};
 use super::protocol::Request;
 
 /// What came of the journals of a host.
