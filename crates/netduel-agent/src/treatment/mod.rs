@@ -13,6 +13,7 @@ mod device_settings;
 mod error;
 mod guard;
 mod held_journal;
+mod huge_pages;
 mod in_force;
 mod irq;
 mod journal;

@@ -1,8 +1,5 @@
 //! Host resources that another program gets for a trial (interface, huge pages, device), and how they are restored: the program may end
 //! without cleaning up.
-use std::fs::{self, File};
-use std::io::{self, Write as _};
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use netduel_sys::xdp::attachment;
@@ -13,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::change::{Change, Original};
 use super::device::{if_present, index_of};
 use super::error::TreatmentError;
+use super::huge_pages::{self, number};
 use super::rebound_device::ReboundDevice;
 
 /// A resource of the host for another program.
@@ -49,8 +47,7 @@ pub enum HostResource {
 pub(super) enum ResourceOriginal {
     /// An interface without an XDP program.
     Interface { interface: String, index: u32, promiscuous: bool },
-    /// Huge pages that were added. Other processes add and remove pages meanwhile, so the earlier number is not restored. `token`: a
-    /// file with the number of pages that were added. It is removed before the pages, so that they are removed once.
+    /// Huge pages that were to be added; `token` states how many were.
     HugePages { file: PathBuf, added: u64, token: PathBuf },
     /// A device with its driver.
     Device(Box<ReboundDevice>),
@@ -85,7 +82,7 @@ fn of_pages(file: &Path, wanted: u64) -> Result<(ResourceOriginal, ResourceChang
     let beside = file.with_file_name("free_hugepages");
     let free = number(&beside).map_err(refused(format!("read {}", beside.display())))?;
     let bytes = random::bytes16().map_err(refused("name a file".to_owned()))?;
-    let token = std::env::temp_dir().join(format!("netduel-pages-{:032x}", u128::from_ne_bytes(bytes)));
+    let token = huge_pages::token(u128::from_ne_bytes(bytes));
     let (file, added) = (file.to_owned(), wanted.saturating_sub(free));
     let change = match added {
         0 => ResourceChange::None,
@@ -113,7 +110,7 @@ impl Change for ResourceChange {
     fn make(&self) -> Result<(), TreatmentError> {
         match self {
             Self::None => Ok(()),
-            Self::HugePages { file, added, token } => add_pages(file, *added, token),
+            Self::HugePages { file, added, token } => huge_pages::add(file, *added, token),
             Self::Device { device, driver } => device.give(driver),
         }
     }
@@ -124,55 +121,14 @@ impl Change for ResourceChange {
     }
 }
 
-fn number(file: &Path) -> io::Result<u64> {
-    let text = fs::read_to_string(file)?;
-    text.trim()
-        .parse()
-        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, format!("it contains {text:?}")))
-}
-
-/// Adds huge pages and reads the number back: the kernel takes as many as it finds memory for.
-fn add_pages(file: &Path, added: u64, token: &Path) -> Result<(), TreatmentError> {
-    let doing = || format!("have {added} more huge pages ({})", file.display());
-    let refused = |cause| TreatmentError::Refused { doing: doing(), cause };
-    let before = number(file).map_err(refused)?;
-    // A file that another user has made under this name, or a link, is not written.
-    let mut record = File::create_new(token).map_err(refused)?;
-    record.write_all(added.to_string().as_bytes()).map_err(refused)?;
-    fs::write(file, (before + added).to_string()).map_err(refused)?;
-    let gained = number(file).map_err(refused)?.saturating_sub(before);
-    if gained >= added {
-        return Ok(());
-    }
-    let gained_text = gained.to_string();
-    record.set_len(0).and_then(|()| record.write_all_at(gained_text.as_bytes(), 0)).map_err(refused)?;
-    let answered = format!(
-        "{gained}: too little memory is free in pieces of 2 MiB; reserve them soon after the start of the host"
-    );
-    Err(TreatmentError::NotTaken { doing: doing(), answered })
-}
-
-/// Removes what was added, once. Pages that are in use still become fewer when they are freed.
-fn take_pages(file: &Path, token: &Path) -> io::Result<()> {
-    let added = match number(token) {
-        Ok(added) => added,
-        // None were added, or they are removed already.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    let now = number(file)?;
-    fs::remove_file(token)?;
-    fs::write(file, now.saturating_sub(added).to_string())
-}
-
 impl Original for ResourceOriginal {
     fn restore(&self) -> Result<(), TreatmentError> {
         match self {
             Self::Interface { index, promiscuous, .. } => {
                 if_present(*index, |interface| take_back(interface, *index, *promiscuous))
             }
-            Self::HugePages { file, token, .. } => {
-                take_pages(file, token).map_err(|cause| TreatmentError::Refused {
+            Self::HugePages { file, added, token } => {
+                huge_pages::take(file, *added, token).map_err(|cause| TreatmentError::Refused {
                     doing: format!("restore the number of huge pages in {}", file.display()),
                     cause,
                 })
@@ -197,7 +153,7 @@ impl Original for ResourceOriginal {
             }
             Self::HugePages { file, added, .. } => {
                 let file = file.display();
-                format!("`echo $(($(cat {file}) - {added})) > {file}`")
+                format!("`echo $(($(cat {file}) - {added})) > {file}`, if it has {added} more than before the run")
             }
             Self::Device(device) => device.by_hand(),
         }
@@ -216,6 +172,8 @@ fn take_back(interface: &str, index: u32, promiscuous: bool) -> Result<(), Treat
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
