@@ -8,21 +8,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Original};
-use super::device::{ethtool_socket, if_present, index_of};
+use super::device::ethtool_socket;
 use super::error::{TreatmentError, feature_words};
+use super::recorded_interface::RecordedInterface;
 
 /// All parameters of interrupt coalescing in the kernel's order, and the one that is changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct CoalesceOriginal {
-    interface: String,
-    index: u32,
+    interface: RecordedInterface,
     parameter: String,
     original: Vec<u32>,
 }
 
 impl Original for CoalesceOriginal {
     fn restore(&self) -> Result<(), TreatmentError> {
-        if_present(self.index, |interface| restore(interface, &self.original))
+        self.interface.restore(|interface, _| restore(interface, &self.original))
     }
 
     fn what(&self) -> String {
@@ -56,19 +56,14 @@ pub(super) fn prepare(
     parameter: &str,
     value: u32,
 ) -> Result<(CoalesceOriginal, CoalesceChange), TreatmentError> {
-    let index = index_of(interface)?;
+    let recorded = RecordedInterface::read(interface)?;
     let about = |cause| TreatmentError::about_device(interface, doing(interface, parameter, value), cause);
     let known = CoalesceParameter::ALL.into_iter().find(|known| known.name() == parameter);
     let known = known.ok_or_else(|| about(Errno::INVAL.into()))?;
     let now = ethtool_socket()?.coalesce(interface).map_err(about)?;
     // An adaptive driver writes its own choice into the other parameters, so all are set back.
     let original = CoalesceParameter::ALL.map(|each| now.value(each)).to_vec();
-    let undo = CoalesceOriginal {
-        interface: interface.to_owned(),
-        index,
-        parameter: parameter.to_owned(),
-        original,
-    };
+    let undo = CoalesceOriginal { interface: recorded, parameter: parameter.to_owned(), original };
     Ok((undo, CoalesceChange { interface: interface.to_owned(), parameter: known, value }))
 }
 

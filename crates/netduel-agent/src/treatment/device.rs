@@ -5,7 +5,7 @@ use std::time::Duration;
 use netduel_model::failover::RETURN_DEADLINE_NS;
 use netduel_sys::ethtool::Ethtool;
 use rustix::io::Errno;
-use rustix::net::netdevice::{index_to_name, name_to_index};
+use rustix::net::netdevice::name_to_index;
 use rustix::net::{AddressFamily, SocketType, socket};
 
 use super::error::TreatmentError;
@@ -20,34 +20,12 @@ pub(super) fn ethtool_socket() -> Result<Ethtool, TreatmentError> {
         .map_err(|cause| TreatmentError::Refused { doing: "open an ethtool socket".to_owned(), cause })
 }
 
-/// The index of an interface: what is undone must be done to the same device, not to a namesake.
+/// The index of an interface, by any of its names.
 pub(super) fn index_of(interface: &str) -> Result<u32, TreatmentError> {
     let refused =
         |cause: Errno| TreatmentError::about_interface(interface, format!("find {interface}"), cause.into());
     let socket = socket(AddressFamily::INET, SocketType::DGRAM, None).map_err(refused)?;
     name_to_index(&socket, interface).map_err(refused)
-}
-
-/// Restores a device by its present name. A device that is gone took its settings along, and a namesake that came after it was
-/// never changed.
-pub(super) fn if_present(
-    index: u32,
-    restore: impl FnOnce(&str) -> Result<(), TreatmentError>,
-) -> Result<(), TreatmentError> {
-    name_of(index)?.map_or(Ok(()), |interface| restore(&interface))
-}
-
-fn name_of(index: u32) -> Result<Option<String>, TreatmentError> {
-    let refused = |cause: Errno| TreatmentError::Refused {
-        doing: format!("find the interface of index {index}"),
-        cause: cause.into(),
-    };
-    let socket = socket(AddressFamily::INET, SocketType::DGRAM, None).map_err(refused)?;
-    match index_to_name(&socket, index) {
-        Ok(name) => Ok(Some(name)),
-        Err(Errno::NODEV | Errno::NXIO) => Ok(None),
-        Err(cause) => Err(refused(cause)),
-    }
 }
 
 /// Waits until interfaces that a driver restarted have carrier again.
@@ -102,11 +80,5 @@ mod tests {
         let routes = |count: u8| (0..count).map(|each| format!("10.{each}.0.0/16")).collect::<Vec<_>>();
         assert_eq!(shortened(&routes(2)), "10.0.0.0/16, 10.1.0.0/16");
         assert_eq!(shortened(&routes(6)), "10.0.0.0/16, 10.1.0.0/16, 10.2.0.0/16, 10.3.0.0/16 and 2 more");
-    }
-
-    #[test]
-    fn a_device_that_is_gone_needs_no_undoing() {
-        let restored = if_present(u32::MAX >> 1, |name| panic!("{name} has this index"));
-        assert!(restored.is_ok());
     }
 }

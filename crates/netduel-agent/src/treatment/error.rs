@@ -250,6 +250,22 @@ pub enum TreatmentError {
         /// The error of the kernel.
         cause: io::Error,
     },
+    /// The device of an interface whose setting is to be restored is gone.
+    #[error(
+        "find {interface} again: its device is not there; when it is back, the next run on this host restores what is recorded"
+    )]
+    DeviceAbsent {
+        /// The interface, and what it is known by.
+        interface: String,
+    },
+    /// Another interface cannot be told from one whose setting is to be restored.
+    #[error("find {interface} again: {names} may be it, or another device, so nothing was changed there")]
+    DeviceUncertain {
+        /// The interface, and what it is known by.
+        interface: String,
+        /// What is there.
+        names: String,
+    },
     /// The kernel accepted the change, and the value differs.
     #[error(
         "{doing}: the kernel accepted the request, but the host now has {answered}; another setting or program determines it"

@@ -27,6 +27,7 @@ mod protocol;
 mod queues;
 mod rebound_device;
 mod record;
+mod recorded_interface;
 mod recovery;
 mod resource;
 mod ring;

@@ -5,8 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Original};
-use super::device::{if_present, index_of, lost_addresses};
+use super::device::lost_addresses;
 use super::error::TreatmentError;
+use super::recorded_interface::RecordedInterface;
 
 /// The kernel turns IPv6 off on a link with a smaller MTU (RFC 8200, section 5).
 const IPV6_MTU_MIN: u32 = 1280;
@@ -16,14 +17,13 @@ const MACSEC_LEN: u32 = 32;
 /// The MTU of an interface, bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct MtuOriginal {
-    interface: String,
-    index: u32,
+    interface: RecordedInterface,
     mtu: u32,
 }
 
 impl Original for MtuOriginal {
     fn restore(&self) -> Result<(), TreatmentError> {
-        if_present(self.index, |interface| set(interface, self.mtu))
+        self.interface.restore(|interface, _| set(interface, self.mtu))
     }
 
     fn what(&self) -> String {
@@ -44,7 +44,7 @@ pub(super) struct MtuChange {
 
 /// Reads what is there and checks whether the change can be made and undone.
 pub(super) fn prepare(interface: &str, mtu: u32) -> Result<(MtuOriginal, MtuChange), TreatmentError> {
-    let index = index_of(interface)?;
+    let recorded = RecordedInterface::read(interface)?;
     let doing = || format!("read the MTU of {interface}");
     let original =
         link::mtu(interface).map_err(|cause| TreatmentError::about_interface(interface, doing(), cause))?;
@@ -59,7 +59,7 @@ pub(super) fn prepare(interface: &str, mtu: u32) -> Result<(MtuOriginal, MtuChan
             return Err(TreatmentError::MtuDropsAddresses { interface, mtu, addresses });
         }
     }
-    let stacked: Vec<String> = netduel_host::stacked_links(index)?
+    let stacked: Vec<String> = netduel_host::stacked_links(recorded.index())?
         .iter()
         .filter(|link| mtu != original && loses_mtu(link, original, mtu))
         .map(|link| format!("{}: {} bytes", link.name, link.mtu))
@@ -68,7 +68,7 @@ pub(super) fn prepare(interface: &str, mtu: u32) -> Result<(MtuOriginal, MtuChan
         let (interface, stacked) = (interface.to_owned(), stacked.join(", "));
         return Err(TreatmentError::MtuOfStacked { interface, mtu, stacked });
     }
-    let undo = MtuOriginal { interface: interface.to_owned(), index, mtu: original };
+    let undo = MtuOriginal { interface: recorded, mtu: original };
     Ok((undo, MtuChange { interface: interface.to_owned(), mtu }))
 }
 

@@ -5,8 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Original};
-use super::device::{ethtool_socket, if_present, index_of};
+use super::device::ethtool_socket;
 use super::error::{TreatmentError, feature_words};
+use super::recorded_interface::RecordedInterface;
 
 /// So many near names are listed.
 const NEAR_MAX: usize = 4;
@@ -14,8 +15,7 @@ const NEAR_MAX: usize = 4;
 /// Features of an interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct OffloadOriginal {
-    interface: String,
-    index: u32,
+    interface: RecordedInterface,
     /// Features that are changed, as they had been requested.
     requested: Vec<(String, bool)>,
     /// All that were active: one feature may change others.
@@ -24,7 +24,7 @@ pub(super) struct OffloadOriginal {
 
 impl Original for OffloadOriginal {
     fn restore(&self) -> Result<(), TreatmentError> {
-        if_present(self.index, |interface| restore(interface, &self.requested, &self.active))
+        self.interface.restore(|interface, _| restore(interface, &self.requested, &self.active))
     }
 
     fn what(&self) -> String {
@@ -64,7 +64,7 @@ pub(super) fn prepare(
     feature: &str,
     enabled: bool,
 ) -> Result<(OffloadOriginal, OffloadChange), TreatmentError> {
-    let index = index_of(interface)?;
+    let recorded = RecordedInterface::read(interface)?;
     let found = features(&mut ethtool_socket()?, interface)?;
     let behind = behind(feature, &found);
     if behind.is_empty() {
@@ -78,8 +78,7 @@ pub(super) fn prepare(
         return Err(TreatmentError::FixedFeature { interface, feature, enabled });
     }
     let undo = OffloadOriginal {
-        interface: interface.to_owned(),
-        index,
+        interface: recorded,
         requested: free.iter().map(|feature| (feature.name.clone(), feature.requested)).collect(),
         active: active(&found),
     };

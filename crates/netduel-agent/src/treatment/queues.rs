@@ -7,16 +7,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Original};
-use super::device::{ethtool_socket, if_present, index_of};
+use super::device::ethtool_socket;
 use super::error::TreatmentError;
+use super::recorded_interface::RecordedInterface;
 use super::steering::{QueueFiles, all_files};
 use super::{rss, steering};
 
 /// Numbers of queues (receive, transmit, other, combined), and what goes with a queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct QueuesOriginal {
-    interface: String,
-    index: u32,
+    interface: RecordedInterface,
     channels: [u32; 4],
     table: Vec<u32>,
     files: QueueFiles,
@@ -24,7 +24,8 @@ pub(super) struct QueuesOriginal {
 
 impl Original for QueuesOriginal {
     fn restore(&self) -> Result<(), TreatmentError> {
-        if_present(self.index, |interface| restore(interface, self.channels, &self.table, &self.files))
+        let Self { interface, channels, table, files } = self;
+        interface.restore(|interface, _| restore(interface, *channels, table, files))
     }
 
     fn what(&self) -> String {
@@ -32,14 +33,14 @@ impl Original for QueuesOriginal {
     }
 
     fn by_hand(&self) -> String {
-        let Self { interface, channels, table, files, .. } = self;
+        let Self { interface, channels, table, files } = self;
         let words = ["rx", "tx", "other", "combined"].into_iter().zip(channels);
         let words = words.filter(|(_, count)| **count > 0).map(|(word, count)| format!(" {word} {count}"));
         let mut steps = vec![format!("`ethtool -L {interface}{}`", words.collect::<String>())];
         if !table.is_empty() {
-            steps.push(rss::by_hand(interface, table));
+            steps.push(rss::by_hand(interface.name(), table));
         }
-        steps.extend(steering::by_hand(interface, files));
+        steps.extend(steering::by_hand(interface.name(), files));
         steps.join(", ")
     }
 }
@@ -56,7 +57,7 @@ pub(super) fn prepare(
     interface: &str,
     queues: u32,
 ) -> Result<(QueuesOriginal, QueuesChange), TreatmentError> {
-    let index = index_of(interface)?;
+    let recorded = RecordedInterface::read(interface)?;
     let doing = || format!("set {queues} queues on {interface}");
     let mut socket = ethtool_socket()?;
     let now = socket
@@ -64,8 +65,7 @@ pub(super) fn prepare(
         .map_err(|cause| TreatmentError::about_device(interface, doing(), cause))?;
     let wanted = wanted(now, queues).map_err(|allowed| TreatmentError::Range { doing: doing(), allowed })?;
     let undo = QueuesOriginal {
-        interface: interface.to_owned(),
-        index,
+        interface: recorded,
         channels: counts(now),
         // Drivers deal flows anew when the number of queues changes, and a queue that goes takes its files along.
         table: socket.rss(interface).map(|rss| rss.indirection).unwrap_or_default(),
@@ -180,8 +180,7 @@ mod tests {
     #[test]
     fn queues_come_back_by_hand_with_all_that_went_with_them() {
         let original = QueuesOriginal {
-            interface: "va".to_owned(),
-            index: 1,
+            interface: RecordedInterface::named("va", 1),
             channels: [0, 0, 0, 4],
             table: vec![0, 0, 1],
             files: vec![("rx-1/rps_cpus".to_owned(), "3".to_owned())],

@@ -8,10 +8,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Original};
-use super::device::{if_present, index_of};
 use super::error::TreatmentError;
 use super::huge_pages::{self, number};
 use super::rebound_device::ReboundDevice;
+use super::recorded_interface::RecordedInterface;
 
 /// A resource of the host for another program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub enum HostResource {
 #[serde(tag = "resource", rename_all = "kebab-case")]
 pub(super) enum ResourceOriginal {
     /// An interface without an XDP program.
-    Interface { interface: String, index: u32, promiscuous: bool },
+    Interface { interface: RecordedInterface, promiscuous: bool },
     /// Huge pages that were to be added; `token` states how many were.
     HugePages { file: PathBuf, added: u64, token: PathBuf },
     /// A device with its driver.
@@ -92,10 +92,10 @@ fn of_pages(file: &Path, wanted: u64) -> Result<(ResourceOriginal, ResourceChang
 }
 
 fn of_interface(interface: &str) -> Result<ResourceOriginal, TreatmentError> {
-    let index = index_of(interface)?;
+    let recorded = RecordedInterface::read(interface)?;
     let doing = || format!("hand {interface} over to another program");
     let refused = |cause| TreatmentError::about_interface(interface, doing(), cause);
-    if let Some(number) = attachment::program(index).map_err(refused)? {
+    if let Some(number) = attachment::program(recorded.index()).map_err(refused)? {
         let why = format!(
             "an XDP program is on it (number {number} in `bpftool prog`), so another program uses it; end that, or take it off with \
              `ip link set dev {interface} xdp off`"
@@ -103,7 +103,7 @@ fn of_interface(interface: &str) -> Result<ResourceOriginal, TreatmentError> {
         return Err(TreatmentError::unsupported(interface, doing(), why));
     }
     let promiscuous = link::is_promiscuous(interface).map_err(refused)?;
-    Ok(ResourceOriginal::Interface { interface: interface.to_owned(), index, promiscuous })
+    Ok(ResourceOriginal::Interface { interface: recorded, promiscuous })
 }
 
 impl Change for ResourceChange {
@@ -124,8 +124,8 @@ impl Change for ResourceChange {
 impl Original for ResourceOriginal {
     fn restore(&self) -> Result<(), TreatmentError> {
         match self {
-            Self::Interface { index, promiscuous, .. } => {
-                if_present(*index, |interface| take_back(interface, *index, *promiscuous))
+            Self::Interface { interface, promiscuous } => {
+                interface.restore(|interface, index| take_back(interface, index, *promiscuous))
             }
             Self::HugePages { file, added, token } => {
                 huge_pages::take(file, *added, token).map_err(|cause| TreatmentError::Refused {
@@ -147,7 +147,7 @@ impl Original for ResourceOriginal {
 
     fn by_hand(&self) -> String {
         match self {
-            Self::Interface { interface, promiscuous, .. } => {
+            Self::Interface { interface, promiscuous } => {
                 let word = if *promiscuous { "on" } else { "off" };
                 format!("`ip link set dev {interface} xdp off promisc {word}`")
             }

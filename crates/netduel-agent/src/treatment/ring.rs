@@ -5,21 +5,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Original};
-use super::device::{ethtool_socket, if_present, index_of};
+use super::device::ethtool_socket;
 use super::error::TreatmentError;
+use super::recorded_interface::RecordedInterface;
 
 /// The size of a ring.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct RingOriginal {
-    interface: String,
-    index: u32,
+    interface: RecordedInterface,
     ring: Ring,
     descriptors: u32,
 }
 
 impl Original for RingOriginal {
     fn restore(&self) -> Result<(), TreatmentError> {
-        if_present(self.index, |interface| set(interface, self.ring, self.descriptors))
+        self.interface.restore(|interface, _| set(interface, self.ring, self.descriptors))
     }
 
     fn what(&self) -> String {
@@ -45,7 +45,7 @@ pub(super) fn prepare(
     ring: Ring,
     descriptors: u32,
 ) -> Result<(RingOriginal, RingChange), TreatmentError> {
-    let index = index_of(interface)?;
+    let recorded = RecordedInterface::read(interface)?;
     let doing = || doing(interface, ring, descriptors);
     let now = ethtool_socket()?
         .rings(interface)
@@ -54,7 +54,7 @@ pub(super) fn prepare(
     if !(1..=most).contains(&descriptors) {
         return Err(TreatmentError::Range { doing: doing(), allowed: format!("1 to {most} descriptors") });
     }
-    let undo = RingOriginal { interface: interface.to_owned(), index, ring, descriptors: original };
+    let undo = RingOriginal { interface: recorded, ring, descriptors: original };
     Ok((undo, RingChange { interface: interface.to_owned(), ring, descriptors }))
 }
 

@@ -5,20 +5,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Original};
-use super::device::{ethtool_socket, if_present, index_of};
+use super::device::ethtool_socket;
 use super::error::TreatmentError;
+use super::recorded_interface::RecordedInterface;
 
 /// The RSS table of an interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct RssOriginal {
-    interface: String,
-    index: u32,
+    interface: RecordedInterface,
     table: Vec<u32>,
 }
 
 impl Original for RssOriginal {
     fn restore(&self) -> Result<(), TreatmentError> {
-        if_present(self.index, |interface| undo(interface, &self.table))
+        self.interface.restore(|interface, _| undo(interface, &self.table))
     }
 
     fn what(&self) -> String {
@@ -26,7 +26,7 @@ impl Original for RssOriginal {
     }
 
     fn by_hand(&self) -> String {
-        by_hand(&self.interface, &self.table)
+        by_hand(self.interface.name(), &self.table)
     }
 }
 
@@ -42,7 +42,7 @@ pub(super) fn prepare(
     interface: &str,
     spread: &RssSpread,
 ) -> Result<(RssOriginal, RssChange), TreatmentError> {
-    let index = index_of(interface)?;
+    let recorded = RecordedInterface::read(interface)?;
     let doing = || format!("set the RSS table of {interface} to {spread}");
     let about = |cause| TreatmentError::about_device(interface, doing(), cause);
     let mut socket = ethtool_socket()?;
@@ -54,7 +54,7 @@ pub(super) fn prepare(
     let queues = socket.receive_rings(interface).map_err(about)?;
     let table = table(spread, original.len(), queues)
         .map_err(|allowed| TreatmentError::Range { doing: doing(), allowed })?;
-    let undo = RssOriginal { interface: interface.to_owned(), index, table: original };
+    let undo = RssOriginal { interface: recorded, table: original };
     Ok((undo, RssChange { interface: interface.to_owned(), table }))
 }
 

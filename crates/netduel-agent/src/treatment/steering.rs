@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Original};
-use super::device::{if_present, index_of};
 use super::error::TreatmentError;
+use super::recorded_interface::RecordedInterface;
 use super::sysfs::Sysfs;
 
 /// Files of a queue that a change of the number of queues takes along.
@@ -37,14 +37,13 @@ pub(super) type QueueFiles = Vec<(String, String)>;
 /// Files of an interface's queues.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct QueueFilesOriginal {
-    interface: String,
-    index: u32,
+    interface: RecordedInterface,
     files: QueueFiles,
 }
 
 impl Original for QueueFilesOriginal {
     fn restore(&self) -> Result<(), TreatmentError> {
-        if_present(self.index, |interface| restore(interface, &self.files))
+        self.interface.restore(|interface, _| restore(interface, &self.files))
     }
 
     fn what(&self) -> String {
@@ -52,7 +51,7 @@ impl Original for QueueFilesOriginal {
     }
 
     fn by_hand(&self) -> String {
-        by_hand(&self.interface, &self.files).join(", ")
+        by_hand(self.interface.name(), &self.files).join(", ")
     }
 }
 
@@ -69,7 +68,7 @@ pub(super) fn prepare(
     steering: Steering,
     choice: &CoreChoice,
 ) -> Result<(QueueFilesOriginal, SteeringChange), TreatmentError> {
-    let index = index_of(interface)?;
+    let recorded = RecordedInterface::read(interface)?;
     let (prefix, file, name) = steering.words();
     let doing = || format!("set {name} of {interface} to {choice}");
     let sysfs = Sysfs::open()?;
@@ -85,7 +84,7 @@ pub(super) fn prepare(
         original.push((path.clone(), value));
         wanted.push((path, core_mask(&dealt(choice, &online, place, queues.len()))));
     }
-    let undo = QueueFilesOriginal { interface: interface.to_owned(), index, files: original };
+    let undo = QueueFilesOriginal { interface: recorded, files: original };
     Ok((undo, SteeringChange { interface: interface.to_owned(), wanted }))
 }
 

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Original};
 use super::error::TreatmentError;
+use super::recorded_interface::RecordedInterface;
 
 /// The tree of settings. What lies below `net` is that of the calling thread's network namespace.
 const ROOT: &str = "/proc/sys";
@@ -25,11 +26,18 @@ const CONGESTION_CONTROL_HELD: &str = "the kernel does not permit it; run the ag
 pub(super) struct SysctlOriginal {
     name: String,
     value: String,
+    /// The interface that it is of; absent for one of the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    interface: Option<RecordedInterface>,
 }
 
 impl Original for SysctlOriginal {
     fn restore(&self) -> Result<(), TreatmentError> {
-        set(&self.name, &self.value)
+        let Self { name, value, interface } = self;
+        match interface {
+            None => set(name, value),
+            Some(interface) => interface.restore(|present, _| set(&named_after(name, present), value)),
+        }
     }
 
     fn what(&self) -> String {
@@ -66,6 +74,24 @@ fn path(name: &str) -> Result<PathBuf, TreatmentError> {
     Ok(Path::new(ROOT).join(relative))
 }
 
+/// The interface that a sysctl is of, as `net.ipv4.conf.eth0.rp_filter` is.
+fn interface_of(name: &str) -> Option<String> {
+    let words: Vec<&str> = name.split('.').collect();
+    match words[..] {
+        ["net", _, "conf" | "neigh", scope, _, ..] if !["all", "default"].contains(&scope) => {
+            Some(scope.replace('/', "."))
+        }
+        _ => None,
+    }
+}
+
+/// The same sysctl of an interface with this name.
+fn named_after(name: &str, interface: &str) -> String {
+    let present = interface.replace('.', "/");
+    let words = name.split('.').enumerate();
+    words.map(|(place, word)| if place == 3 { present.as_str() } else { word }).collect::<Vec<_>>().join(".")
+}
+
 /// Reads what is there and checks whether the change can be made and undone.
 pub(super) fn prepare(name: &str, value: &str) -> Result<(SysctlOriginal, SysctlChange), TreatmentError> {
     let path = path(name)?;
@@ -86,7 +112,8 @@ pub(super) fn prepare(name: &str, value: &str) -> Result<(SysctlOriginal, Sysctl
         return Err(fixed("it cannot be read, so there would be nothing to set it back to"));
     }
     let original = read(name, &path)?;
-    let undo = SysctlOriginal { name: name.to_owned(), value: original };
+    let interface = interface_of(name).map(|interface| RecordedInterface::read(&interface)).transpose()?;
+    let undo = SysctlOriginal { name: name.to_owned(), value: original, interface };
     Ok((undo, SysctlChange { name: name.to_owned(), value: value.to_owned() }))
 }
 
@@ -112,10 +139,8 @@ impl Change for SysctlChange {
         read_back(&self.name, &self.value)
     }
 
-    /// `net.ipv4.conf.eth0.rp_filter` goes with its interface.
     fn is_of_interface(&self) -> bool {
-        let parts: Vec<&str> = self.name.split(['.', '/']).collect();
-        matches!(&parts[..], ["net", _, "conf" | "neigh", scope, ..] if !["all", "default"].contains(scope))
+        interface_of(&self.name).is_some()
     }
 }
 
@@ -161,6 +186,30 @@ mod tests {
         let of = |name: &str| path(name).unwrap().display().to_string();
         assert_eq!(of("net.ipv4.tcp_rmem"), "/proc/sys/net/ipv4/tcp_rmem");
         assert_eq!(of("net.ipv4.conf.eth0/100.mtu"), "/proc/sys/net/ipv4/conf/eth0.100/mtu");
+    }
+
+    #[test]
+    fn sysctl_of_an_interface_follows_its_present_name() {
+        for (name, interface, renamed) in [
+            ("net.ipv4.conf.eth0.rp_filter", Some("eth0"), "net.ipv4.conf.vf1.rp_filter"),
+            ("net.ipv6.neigh.eth0/100.base_reachable_time_ms", Some("eth0.100"), ""),
+            ("net.ipv4.conf.all.rp_filter", None, ""),
+            ("net.ipv4.tcp_rmem", None, ""),
+            ("net.core.conf", None, ""),
+        ] {
+            assert_eq!(interface_of(name).as_deref(), interface, "{name}");
+            if !renamed.is_empty() {
+                assert_eq!(named_after(name, "vf1"), renamed);
+            }
+        }
+        assert_eq!(named_after("net.ipv4.conf.eth0.tag", "eth0.7"), "net.ipv4.conf.eth0/7.tag");
+    }
+
+    #[test]
+    fn sysctl_of_an_interface_that_is_deleted_needs_no_undoing() {
+        let interface = Some(RecordedInterface::named("no-such", u32::MAX >> 1));
+        let name = "net.ipv4.conf.no-such.rp_filter".to_owned();
+        SysctlOriginal { name, value: "1".to_owned(), interface }.restore().unwrap();
     }
 
     #[test]

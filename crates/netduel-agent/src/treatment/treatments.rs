@@ -7,7 +7,7 @@ use netduel_model::plan::TreatmentAction;
 
 use super::change::Change;
 use super::command;
-use super::device::wait_for_carrier;
+use super::device::{index_of, wait_for_carrier};
 use super::error::TreatmentError;
 use super::held_journal::HeldJournal;
 use super::lifeline::{GuardCommand, Lifeline};
@@ -181,6 +181,9 @@ impl Treatments {
             let Some(applied) = self.applied.pop() else { break };
             let id = applied.id;
             restarted.extend(applied.restarted);
+            // It may have returned with another index.
+            let present = |_| index_of(applied.change.restarts()?).ok();
+            restarted.extend(applied.restarted.and_then(present));
             if applied.undo.mark().is_some() {
                 // Should the agent die in the midst of the undo command, the guard must not run beside it.
                 errors.extend(self.tell(id, &Request::Running { id, running: true }));

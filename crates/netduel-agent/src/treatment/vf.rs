@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use super::bond;
 use super::change::{Change, Original};
-use super::device::{RETURN_DEADLINE, ethtool_socket, if_present, lost_addresses, refuse_routes};
+use super::device::{RETURN_DEADLINE, ethtool_socket, lost_addresses, refuse_routes};
 use super::error::TreatmentError;
+use super::recorded_interface::RecordedInterface;
 
 /// Whether a link is up, and whether it has carrier.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct LinkOriginal {
-    interface: String,
-    index: u32,
+    interface: RecordedInterface,
     up: bool,
     carrier: bool,
     /// The bond whose packets it carried.
@@ -26,8 +26,8 @@ pub(super) struct LinkOriginal {
 
 impl Original for LinkOriginal {
     fn restore(&self) -> Result<(), TreatmentError> {
-        if_present(self.index, |interface| {
-            restore(interface, self.index, self.up, self.carrier)?;
+        self.interface.restore(|interface, index| {
+            restore(interface, index, self.up, self.carrier)?;
             self.bond.as_ref().map_or(Ok(()), |bond| bond::activate(bond, interface))
         })
     }
@@ -69,8 +69,7 @@ pub(super) fn prepare(interface: &str) -> Result<(LinkOriginal, VfChange), Treat
     }
     refuse_routes(&vf.name, vf.index)?;
     let undo = LinkOriginal {
-        interface: vf.name.clone(),
-        index: vf.index,
+        interface: RecordedInterface::of(vf),
         up: vf.up,
         carrier: vf.carrier == Some(true),
         bond: bond_carried_by(vf, &links),
@@ -307,8 +306,7 @@ mod tests {
     #[test]
     fn undo_by_hand_names_the_bond_of_an_active_port() {
         let original = |bond: Option<&str>| LinkOriginal {
-            interface: "hot1".to_owned(),
-            index: 3,
+            interface: RecordedInterface::named("hot1", 3),
             up: true,
             carrier: true,
             bond: bond.map(str::to_owned),

@@ -22,6 +22,7 @@ mod keeping;
 mod kinds;
 mod recovery;
 mod resources;
+mod returned;
 
 /// Set in the agent process of a test: the changes to make, as JSON.
 const AGENT: &str = "NETDUEL_TEST_AGENT";
