@@ -15,6 +15,7 @@ mod guard;
 mod held_journal;
 mod huge_pages;
 mod in_force;
+mod interface_name;
 mod irq;
 mod journal;
 mod lifeline;

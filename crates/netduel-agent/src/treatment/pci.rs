@@ -4,8 +4,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use netduel_host::LinkState;
-use netduel_sys::link;
-use rustix::io::Errno;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +11,7 @@ use super::change::{Change, Original};
 use super::device::{RETURN_DEADLINE, ethtool_socket, refuse_routes, wait_for_carrier};
 use super::device_settings::DeviceSettings;
 use super::error::TreatmentError;
+use super::interface_name::name_again;
 use super::steering::all;
 use super::vf::{beneath, has_other_way};
 
@@ -206,8 +205,8 @@ fn restore(sys: &Path, slot: &str, expected: &[Returning]) -> Result<(), Treatme
     if !netduel_host::wait_for_links(RETURN_DEADLINE, back)? {
         return Err(TreatmentError::NotTaken { doing: doing(), answered: missing });
     }
-    for (now, name) in renamed(expected, &netduel_host::link_states()?) {
-        rename(&now, name)?;
+    for (index, name) in renamed(expected, &netduel_host::link_states()?) {
+        name_again(index, name)?;
     }
     restore_settings(expected, &netduel_host::link_states()?)
 }
@@ -220,29 +219,15 @@ fn restore_settings(expected: &[Returning], links: &[LinkState]) -> Result<(), T
     wait_for_carrier(&with_carrier.map(|(_, link)| link.index).collect::<Vec<_>>())
 }
 
-/// The interfaces that are back under another name, and the names that they had. A name that another interface has now is left to it.
-fn renamed<'a>(expected: &'a [Returning], links: &[LinkState]) -> Vec<(String, &'a str)> {
+/// The indices of those that are back under another name, and the names that they had. A name that another interface has now is left to it.
+fn renamed<'a>(expected: &'a [Returning], links: &[LinkState]) -> Vec<(u32, &'a str)> {
     let is_free = |name: &str| links.iter().all(|link| link.name != name);
     let other_name = |returning: &&'a Returning| is_free(&returning.name);
     expected
         .iter()
         .filter(other_name)
-        .filter_map(|returning| Some((returned(returning, links)?.name.clone(), returning.name.as_str())))
+        .filter_map(|returning| Some((returned(returning, links)?.index, returning.name.as_str())))
         .collect()
-}
-
-fn rename(now: &str, name: &str) -> Result<(), TreatmentError> {
-    let refused = |cause| TreatmentError::about_interface(now, format!("name {now} {name} again"), cause);
-    match link::rename(now, name) {
-        // Kernels before 6.2 rename interfaces that are up only below net_failover.
-        Err(cause) if cause.raw_os_error() == Some(Errno::BUSY.raw_os_error()) => {
-            link::set_up(now, false).map_err(refused)?;
-            let renamed = link::rename(now, name);
-            link::set_up(if renamed.is_ok() { name } else { now }, true).map_err(refused)?;
-            renamed.map_err(refused)
-        }
-        renamed => renamed.map_err(refused),
-    }
 }
 
 /// The link that an interface is now.
@@ -339,7 +324,7 @@ mod tests {
         links[2] = link(7, "eth0", "0000:00:04.0", true);
         assert_eq!(lacks(&vf, &links), None);
         // It has another name now, and gets the one that it had, unless another interface has that.
-        assert_eq!(renamed(std::slice::from_ref(&vf), &links), [("eth0".to_owned(), "vf0")]);
+        assert_eq!(renamed(std::slice::from_ref(&vf), &links), [(7, "vf0")]);
         links.push(LinkState { index: 8, name: "vf0".to_owned(), ..LinkState::default() });
         assert_eq!(renamed(&[vf], &links), []);
     }

@@ -13,7 +13,13 @@ use serde::{Deserialize, Serialize};
 use super::device::RETURN_DEADLINE;
 use super::device_settings::DeviceSettings;
 use super::error::TreatmentError;
+use super::interface_name::name_again;
+use super::steering::all;
 
+/// The file of a device with the name of the driver that it is to get.
+const OVERRIDE: &str = "driver_override";
+/// An empty line takes the wish for a driver away.
+const NO_WISH: &str = "\n";
 /// How often a device is checked: files of `/sys` do not report changes.
 const LOOK_NS: u64 = 5_000_000;
 
@@ -26,6 +32,9 @@ pub(super) struct ReboundDevice {
     bus: PathBuf,
     /// The driver that it had.
     driver: String,
+    /// The driver that it was to get by the user's wish.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    driver_override: Option<String>,
     /// Its interface then.
     interface: String,
     /// By this the interface is known again.
@@ -59,6 +68,7 @@ impl ReboundDevice {
             device: device.to_owned(),
             bus: bus.to_owned(),
             driver,
+            driver_override: override_of(device),
             interface: interface.to_owned(),
             mac: found.mac.clone().unwrap_or_default(),
             up: found.up,
@@ -90,47 +100,63 @@ impl ReboundDevice {
         let doing = || format!("give {} its driver {} again", self.device.display(), self.driver);
         let refused = |cause| TreatmentError::Refused { doing: doing(), cause };
         if driver_of(&self.device).as_deref() != Some(self.driver.as_str()) {
-            // An empty line takes the wish for another driver away.
-            self.change_driver("\n", &self.driver).map_err(refused)?;
+            self.change_driver(NO_WISH, &self.driver).map_err(refused)?;
             if !has_driver_in_time(&self.device, &self.driver) {
                 let answered = "another driver, or none".to_owned();
                 return Err(TreatmentError::NotTaken { doing: doing(), answered });
             }
         }
-        let mut name = None;
-        // A virtual function has the same address, and this one above it.
+        // A process that was killed before it took the device from its driver has left its wish for another one.
+        if override_of(&self.device) != self.driver_override {
+            let wish = self.driver_override.as_deref().unwrap_or(NO_WISH);
+            write(&self.device.join(OVERRIDE), wish).map_err(refused)?;
+        }
+        let mut own = None;
         let back = |links: &[LinkState]| {
-            let own = links.iter().find(|link| link.mac.as_ref() == Some(&self.mac) && link.master.is_none());
-            name = own.map(|link| link.name.clone());
-            name.is_some()
+            // A virtual function has the same address, and this one above it. So has a VLAN, with another name.
+            let is_same = |link: &&LinkState| link.mac.as_ref() == Some(&self.mac) && link.master.is_none();
+            let named = links.iter().filter(is_same).find(|link| link.name == self.interface);
+            let found = named.or_else(|| links.iter().find(is_same));
+            own = found.map(|link| (link.index, link.name.clone()));
+            own.is_some()
         };
         netduel_host::wait_for_links(RETURN_DEADLINE, back)?;
-        let Some(name) = name else {
+        let Some((index, now)) = own else {
             let answered = format!("no interface with the address {}", self.mac);
             return Err(TreatmentError::NotTaken { doing: doing(), answered });
         };
-        if link::mtu(&name).map_err(refused)? != self.mtu {
-            link::set_mtu(&name, self.mtu).map_err(refused)?;
-        }
-        if self.up {
-            link::set_up(&name, true).map_err(refused)?;
-        }
-        // Before the addresses, because drivers restart a device for some of them. One that it refuses keeps no address from it.
-        let restored = self.settings.restore(&name);
+        let (named, name) = match name_again(index, &self.interface) {
+            Ok(name) => (Ok(()), name),
+            Err(failed) => (Err(failed), now),
+        };
+        all([named].into_iter().chain(self.restored(&name)))
+    }
+
+    /// Gives its interface what it had. Each step is made, whatever became of the others.
+    fn restored(&self, name: &str) -> Vec<Result<(), TreatmentError>> {
+        let refused = |cause| TreatmentError::Refused { doing: format!("restore {name} as it was"), cause };
+        let mtu = || -> io::Result<()> {
+            if link::mtu(name)? == self.mtu { Ok(()) } else { link::set_mtu(name, self.mtu) }
+        };
+        let up = || if self.up { link::set_up(name, true) } else { Ok(()) };
+        // Before the addresses, because drivers restart a device for some of them.
+        let mut steps = vec![mtu().map_err(refused), up().map_err(refused), self.settings.restore(name)];
         for address in &self.addresses {
-            ip(&["address", "replace", address, "dev", &name]).map_err(refused)?;
+            let added = ip(&["address", "replace", address, "dev", name]);
+            steps.push(added.map(drop).map_err(refused));
         }
         for (family, route) in &self.routes {
             let words = [family.as_str(), "route", "replace"].into_iter().chain(route.split(' '));
-            ip(&words.chain(["dev", name.as_str()]).collect::<Vec<_>>()).map_err(refused)?;
+            let added = ip(&words.chain(["dev", name]).collect::<Vec<_>>());
+            steps.push(added.map(drop).map_err(refused));
         }
-        restored
+        steps
     }
 
     fn change_driver(&self, wish: &str, driver: &str) -> io::Result<()> {
         let instance =
             self.device.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        write(&self.device.join("driver_override"), wish)?;
+        write(&self.device.join(OVERRIDE), wish)?;
         if let Some(now) = driver_of(&self.device) {
             write(&self.bus.join("drivers").join(now).join("unbind"), &instance)?;
         }
@@ -144,7 +170,7 @@ impl ReboundDevice {
 
     /// How to do it without this program.
     pub(super) fn by_hand(&self) -> String {
-        let Self { device, bus, driver, interface, addresses, mtu, routes, .. } = self;
+        let Self { device, bus, driver, driver_override, interface, addresses, mtu, routes, .. } = self;
         let instance = device.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let mut steps = vec![
             format!("`echo > {}/driver_override`", device.display()),
@@ -152,6 +178,8 @@ impl ReboundDevice {
             format!("`echo {instance} > {}/drivers/{driver}/bind`", bus.display()),
             format!("`ip link set dev {interface} mtu {mtu} up`"),
         ];
+        let wish = |wish: &String| format!("`echo {wish} > {}/{OVERRIDE}`", device.display());
+        steps.extend(driver_override.iter().map(wish));
         steps.extend(
             addresses.iter().map(|address| format!("`ip address replace {address} dev {interface}`")),
         );
@@ -169,10 +197,18 @@ impl ReboundDevice {
 /// Writes a file of the kernel's, which has to be there.
 fn write(file: &Path, text: &str) -> io::Result<()> {
     use std::io::Write as _;
-    let opened = fs::OpenOptions::new().write(true).open(file);
+    let opened = fs::OpenOptions::new().write(true).truncate(true).open(file);
     opened
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())))
+}
+
+/// The driver that a device is to get by a wish of the user; absent without one.
+fn override_of(device: &Path) -> Option<String> {
+    let text = fs::read_to_string(device.join(OVERRIDE)).ok()?;
+    let wish = text.trim();
+    // The kernel prints a missing text so.
+    (!wish.is_empty() && wish != "(null)").then(|| wish.to_owned())
 }
 
 /// The driver that a device has.

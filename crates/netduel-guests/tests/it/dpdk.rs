@@ -98,7 +98,13 @@ fn testpmd_drives_a_nic_that_returns(
         "[[workloads]]\nname = \"frames\"\ntype = \"pps\"\ngenerator = \"dpdk\"\nreceiver = \"dpdk\"\n\
          duration = \"1 s\"\n[workloads.dpdk]\ndevice = \"{slot}\"\n"
     );
-    let report = coordinator.report(bed, &plan(address, &[("one", ""), ("two", "")], &workload, 2));
+    // The settings of the arm are in force when the device is bound and when it returns, with another index.
+    let treated = format!(
+        "treatments = [{{ mtu = 1400, interface = \"{interface}\", on = \"both\" }}, \
+         {{ offload = \"gro\", value = \"off\", interface = \"{interface}\", on = \"client\" }}]"
+    );
+    let arms = [("one", ""), ("two", treated.as_str())];
+    let report = coordinator.report(bed, &plan(address, &arms, &workload, 2));
     assert_all_valid(&report, 4);
     for way in directions(&report) {
         let (sent, received) = (way["sent"].as_u64().unwrap(), way["received"].as_u64().unwrap());

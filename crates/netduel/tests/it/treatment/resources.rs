@@ -196,6 +196,8 @@ fn device_is_rebound_with_its_interface_addresses_and_settings() {
                 bus.heard("hv_netvsc", "bind");
                 bus.drive("hv_netvsc");
                 add_nic();
+                // Where no program names it, it has a name of the kernel.
+                must("ip", &["link", "set", "eth9", "name", "eth3"]);
             });
             treatments.undo_all().unwrap();
             kernel.join().unwrap();
@@ -208,6 +210,31 @@ fn device_is_rebound_with_its_interface_addresses_and_settings() {
         let routes = Command::new("ip").args(["route", "show", "dev", "eth9"]).output().unwrap().stdout;
         let routes = String::from_utf8(routes).unwrap();
         assert!(routes.contains("10.9.2.0/24 via 10.9.1.1 metric 7"), "{routes}");
+    });
+}
+
+#[test]
+fn device_that_could_not_be_handed_over_keeps_the_wish_of_the_user_for_its_driver() {
+    let name = "resources::device_that_could_not_be_handed_over_keeps_the_wish_of_the_user_for_its_driver";
+    in_namespace(name, || {
+        for wish in ["", "hv_netvsc"] {
+            let bus = Bus::new();
+            let file = bus.device().join("driver_override");
+            fs::write(&file, format!("{wish}\n")).unwrap();
+            add_nic();
+            // The new wish is written, and the device is not taken from its driver.
+            fs::remove_file(bus.root().join("drivers/hv_netvsc/unbind")).unwrap();
+            let resource = HostResource::Device {
+                device: bus.device(),
+                bus: bus.root(),
+                driver: "uio_hv_generic",
+                interface: "eth9".to_owned(),
+            };
+            let refused = Treatments::new(guard()).hand_over(&[resource]).unwrap_err();
+            assert!(!refused.is_left_behind() && refused.to_string().contains("unbind"), "{refused}");
+            assert_eq!(fs::read_to_string(&file).unwrap().trim(), wish);
+            must("ip", &["link", "delete", "eth9"]);
+        }
     });
 }
 
