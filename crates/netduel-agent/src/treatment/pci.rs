@@ -205,18 +205,18 @@ fn restore(sys: &Path, slot: &str, expected: &[Returning]) -> Result<(), Treatme
     if !netduel_host::wait_for_links(RETURN_DEADLINE, back)? {
         return Err(TreatmentError::NotTaken { doing: doing(), answered: missing });
     }
-    for (index, name) in renamed(expected, &netduel_host::link_states()?) {
-        name_again(index, name)?;
-    }
-    restore_settings(expected, &netduel_host::link_states()?)
+    let names = renamed(expected, &netduel_host::link_states()?);
+    let named = all(names.into_iter().map(|(index, name)| name_again(index, name).map(drop)));
+    // A device that keeps another name has its settings all the same.
+    named.and(restore_settings(expected, &netduel_host::link_states()?))
 }
 
 /// Gives each device that is back its earlier settings. Drivers restart it for some of them.
 fn restore_settings(expected: &[Returning], links: &[LinkState]) -> Result<(), TreatmentError> {
     let back = || expected.iter().filter_map(|returning| Some((returning, returned(returning, links)?)));
-    all(back().map(|(returning, link)| returning.settings.restore(&link.name)))?;
+    let set = all(back().map(|(returning, link)| returning.settings.restore(&link.name)));
     let with_carrier = back().filter(|(returning, _)| returning.carrier);
-    wait_for_carrier(&with_carrier.map(|(_, link)| link.index).collect::<Vec<_>>())
+    set.and(wait_for_carrier(&with_carrier.map(|(_, link)| link.index).collect::<Vec<_>>()))
 }
 
 /// The indices of those that are back under another name, and the names that they had. A name that another interface has now is left to it.

@@ -167,10 +167,13 @@ pub(super) fn restore(
     table: &[u32],
     files: &QueueFiles,
 ) -> Result<(), TreatmentError> {
-    set(interface, Channels { rx, tx, other, combined, ..Channels::default() })?;
-    let dealt = if table.is_empty() { Ok(()) } else { rss::undo(interface, table) };
-    // A table that does not come back keeps the files from nothing.
-    dealt.and(steering::restore(interface, files))
+    let steps: [&dyn Fn() -> Result<(), TreatmentError>; 3] = [
+        &|| set(interface, Channels { rx, tx, other, combined, ..Channels::default() }),
+        &|| if table.is_empty() { Ok(()) } else { rss::undo(interface, table) },
+        &|| steering::restore(interface, files),
+    ];
+    // A device that does not take the queues back has most of what goes with them.
+    steering::all(steps.iter().map(|step| step()))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
-use netduel_agent::treatment::{Roots, Treatments};
+use netduel_agent::treatment::{Roots, Treatments, recover};
 use netduel_model::plan::TreatmentAction;
 use netduel_model::plan::tuning::Ring;
 use netduel_test_support::skip;
@@ -245,6 +245,43 @@ fn settings_of_a_removed_queue_are_restored() {
         assert_eq!(bench.state(), with_cores);
         treatments.undo_all().unwrap();
         assert_eq!(bench.state(), bench.before);
+    });
+}
+
+/// A text in which what follows the key, up to the end, is another value.
+fn replaced(text: &str, key: &str, end: char, value: &str) -> String {
+    let (before, rest) = text.split_once(key).unwrap();
+    let (_, after) = rest.split_once(end).unwrap();
+    format!("{before}{key}{value}{end}{after}")
+}
+
+#[test]
+fn queues_that_do_not_come_back_keep_nothing_from_their_files() {
+    in_namespace("kinds::queues_that_do_not_come_back_keep_nothing_from_their_files", || {
+        if !owns_the_machine() {
+            return skip("without the right over the whole machine no file of a queue can be written");
+        }
+        let mut agent = Agent::start(&[TreatmentAction::Queues { interface: "va".to_owned(), queues: 1 }]);
+        assert_eq!(agent.word(), "well");
+        kill_and_wait(agent.guard());
+        agent.kill();
+        let namespace = format!("\"namespace\":{}", netduel_sys::namespace::network_cookie().unwrap());
+        let is_own = |path: &PathBuf| {
+            let text = fs::read_to_string(path).unwrap_or_default();
+            text.split(['{', ',', '}']).any(|part| part == namespace)
+        };
+        let mut journals = fs::read_dir("/run/netduel").unwrap().map(|entry| entry.unwrap().path());
+        let journal = journals.find(is_own).unwrap();
+        // More queues than the device can have, and other cores than it has now.
+        let text = fs::read_to_string(&journal).unwrap();
+        let text = replaced(&text, "\"channels\":[", ']', "9,9,0,0");
+        fs::write(&journal, replaced(&text, "[\"rx-0/rps_cpus\",\"", '"', "1")).unwrap();
+        let recovery = recover();
+        assert_eq!(recovery.problems.len(), 1, "{recovery:?}");
+        let script = "mount -t sysfs none /sys && cat /sys/class/net/va/queues/rx-0/rps_cpus";
+        let cores = output("unshare", &["--mount", "sh", "-c", script]);
+        assert_eq!(cores.trim().trim_start_matches(['0', ',']), "1", "{recovery:?}");
+        fs::remove_file(journal).unwrap();
     });
 }
 
