@@ -12,6 +12,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use super::in_force::InForce;
 use super::journal::{Journal, Keeper};
 use super::protocol::{Answer, Request, namespace};
+use super::recovery::await_later;
 
 /// The hidden subcommand `undo-guard`: keeps records until the lifeline ends, then undoes what is left, the last first.
 /// Returns the exit code: 0 when nothing is left behind.
@@ -32,6 +33,11 @@ pub fn guard_main(keeper: Keeper) -> i32 {
     }
     let mut journal = Journal::new(keeper);
     let in_force = watch(io::stdin().lock(), io::stdout().lock(), &mut journal);
+    if let (Some(head), Some(path)) = (journal.head(), journal.path())
+        && !in_force.is_empty()
+    {
+        await_later(&path, head);
+    }
     let left = undo_all(in_force, &mut journal);
     i32::from(left)
 }

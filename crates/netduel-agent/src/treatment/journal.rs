@@ -11,10 +11,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use netduel_model::PROGRAM;
+use netduel_sys::clock::monotonic_ns;
 use netduel_sys::namespace::network_cookie;
 use netduel_sys::namespace_handle::NamespaceHandle;
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, flock, fstat, openat, unlinkat};
 use rustix::io::retry_on_intr;
+use rustix::process::getppid;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -45,15 +47,27 @@ pub(super) struct Head {
     /// The file handle of the network namespace, which tells whether it still exists; absent before Linux 6.18.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     namespace_handle: Option<String>,
+    /// The process whose changes these are. An agent has several guards while traffic of a trial changes its interfaces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) agent: Option<u32>,
+    /// When the first change was recorded, nanoseconds of the monotonic clock: changes are undone in reverse, also those of several journals.
+    pub(super) made_ns: u64,
 }
 
 impl Head {
-    /// That of a journal which is written now; `None` where boot or namespace has no identifier.
+    /// That of a journal which the guard of the parent process writes now; `None` where boot or namespace has no identifier.
     pub(super) fn now() -> Option<Self> {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned();
         let namespace_handle = NamespaceHandle::of_network().ok().map(|handle| handle.to_string());
-        let program = PROGRAM.to_owned();
-        Some(Self { journal: VERSION, program, boot, namespace: network_cookie().ok()?, namespace_handle })
+        Some(Self {
+            journal: VERSION,
+            program: PROGRAM.to_owned(),
+            boot,
+            namespace: network_cookie().ok()?,
+            namespace_handle,
+            agent: getppid().map(|parent| parent.as_raw_nonzero().get().unsigned_abs()),
+            made_ns: monotonic_ns(),
+        })
     }
 }
 
@@ -108,6 +122,11 @@ impl Journal {
         Self { place, head, file: None }
     }
 
+    /// Its first line, when there is something in it.
+    pub(super) fn head(&self) -> Option<&Head> {
+        self.head.as_ref().filter(|_| self.file.is_some())
+    }
+
     /// Where it is.
     pub(super) fn path(&self) -> Option<PathBuf> {
         self.place.as_ref().map(|(_, path, _)| path.clone())
@@ -117,6 +136,7 @@ impl Journal {
     pub(super) fn note(&mut self, request: &Request) -> io::Result<()> {
         let Some((folder, _, name)) = &self.place else { return Ok(()) };
         if self.file.is_none() {
+            self.head.iter_mut().for_each(|head| head.made_ns = monotonic_ns());
             let mut file = File::from(locked(folder, name)?);
             if let Err(cause) = write_line(&mut file, &self.head) {
                 // A file without its first line would be in the way of the next request.

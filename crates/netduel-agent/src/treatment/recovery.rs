@@ -1,4 +1,5 @@
 //! What is left in journals whose guards and agents are gone: read, and restored. It writes no record of a change.
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
@@ -7,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use netduel_control::protocol::Recovery;
 use netduel_model::PROGRAM;
+use netduel_sys::clock::{monotonic_ns, sleep_until};
 use netduel_sys::namespace_handle::NamespaceHandle;
 use netduel_sys::range_lock;
 use rustix::fs::{Dir, FlockOperation, flock, fstat};
@@ -48,7 +50,11 @@ pub(super) fn recover_within(folders: &[PathBuf]) -> Recovery {
 fn recover_others_within(folders: &[PathBuf], known: &BTreeSet<PathBuf>) -> Recovered {
     let Recovered { mut recovery, mut left } = Recovered::default();
     let Some(head) = Head::now() else { return Recovered { recovery, left } };
-    for path in journals(folders).into_iter().filter(|path| !known.contains(path)) {
+    let mut paths = journals(folders);
+    // The latest first: a change is undone after those that were made after it.
+    let first = |path: &PathBuf| open(path).ok().and_then(First::read);
+    paths.sort_by_cached_key(|path| Reverse(first(path).map(|first| first.made().at_ns)));
+    for path in paths.into_iter().filter(|path| !known.contains(path)) {
         let problems = recovery.problems.len();
         // One that cannot be opened or read is not ours, or went meanwhile.
         let _ = recover_one(&path, &head, &mut recovery);
@@ -103,6 +109,46 @@ fn is_in_use(file: &File) -> bool {
     range_lock::is_locked(file.as_fd(), HOLDER_BYTE).unwrap_or(false)
 }
 
+/// How long a guard waits for others of its agent, nanoseconds. A guard undoes in less time than an agent that ends waits for it.
+const LATER_PATIENCE_NS: u64 = 30_000_000_000;
+/// Until the next look whether another guard has ended, nanoseconds.
+const LOOK_AGAIN_NS: u64 = 20_000_000;
+
+/// Waits until the other guards of an agent have undone what it changed after the changes in this journal: they may return the device that
+/// these changes are of, and with the settings of these changes.
+pub(super) fn await_later(path: &Path, head: &Head) {
+    let made = Made { agent: head.agent.map(u64::from), at_ns: head.made_ns };
+    let deadline_ns = monotonic_ns().saturating_add(LATER_PATIENCE_NS);
+    while is_later_in_use(path, made, head) && monotonic_ns() < deadline_ns {
+        // A guard that ends sends no message to other processes.
+        sleep_until(monotonic_ns() + LOOK_AGAIN_NS);
+    }
+}
+
+/// Whether a later journal of the same agent is in use, of this boot and network namespace.
+fn is_later_in_use(path: &Path, made: Made, head: &Head) -> bool {
+    let folder = path.parent().map(Path::to_owned);
+    let others = journals(folder.as_slice()).into_iter().filter(|other| other != path);
+    others.filter_map(|other| open(&other).ok()).any(|file| {
+        let is_later = |first: First| first.is_of(head) && made.is_before(first.made());
+        is_in_use(&file) && First::read(file).is_some_and(is_later)
+    })
+}
+
+/// The process that made the changes of a journal, and since when, nanoseconds of the monotonic clock.
+#[derive(Clone, Copy)]
+struct Made {
+    agent: Option<u64>,
+    at_ns: u64,
+}
+
+impl Made {
+    /// Whether the same process made these changes earlier than the others.
+    fn is_before(self, other: Self) -> bool {
+        self.agent.is_some() && self.agent == other.agent && self.at_ns < other.at_ns
+    }
+}
+
 /// The first line of a journal, of any version.
 struct First(Value);
 
@@ -122,6 +168,10 @@ impl First {
         self.0.get(key).and_then(Value::as_u64)
     }
 
+    fn made(&self) -> Made {
+        Made { agent: self.number("agent"), at_ns: self.number("made_ns").unwrap_or_default() }
+    }
+
     /// Whether it is of this boot and network namespace.
     fn is_of(&self, head: &Head) -> bool {
         self.text("boot") == Some(head.boot.as_str()) && self.number("namespace") == Some(head.namespace)
@@ -137,8 +187,8 @@ impl First {
 
 /// What becomes of a journal.
 enum Judged {
-    /// It is restored.
-    Ours,
+    /// It is restored, unless a later one of the same agent is in use.
+    Ours(Made),
     /// Nothing in it can be in force.
     Obsolete,
     /// It is of another network namespace, which may exist.
@@ -165,7 +215,7 @@ fn judged(line: &str, path: &Path, head: &Head) -> Judged {
     }
     let version = first.number("journal");
     if version == Some(u64::from(VERSION)) {
-        return Judged::Ours;
+        return Judged::Ours(first.made());
     }
     let program = first.text("program").unwrap_or("another version of netduel");
     Judged::Unread(format!(
@@ -202,7 +252,9 @@ fn recover_locked(file: &mut File, path: &Path, head: &Head, recovery: &mut Reco
     let text = String::from_utf8_lossy(&bytes);
     let mut lines = text.split_inclusive('\n');
     match judged(lines.next().unwrap_or_default(), path, head) {
-        Judged::Ours => {}
+        // The agent that locks the host waits for that one, and comes back to this one.
+        Judged::Ours(made) if is_later_in_use(path, made, head) => return Ok(()),
+        Judged::Ours(_) => {}
         Judged::Obsolete => return discard(path),
         Judged::Elsewhere => return Ok(()),
         Judged::Unread(problem) => {

@@ -26,6 +26,8 @@ mod returned;
 
 /// Set in the agent process of a test: the changes to make, as JSON.
 const AGENT: &str = "NETDUEL_TEST_AGENT";
+/// Also set: changes to make after these, with a guard of their own, as JSON.
+const LATER: &str = "NETDUEL_TEST_LATER_CHANGES";
 /// Also set: the folder used as `/sys` and `/proc`.
 const ROOTS: &str = "NETDUEL_TEST_ROOTS";
 /// Set in the process that hands over an interface.
@@ -179,16 +181,19 @@ impl Agent {
 
     /// The agent's only child.
     fn guard(&self) -> Pid {
+        let children = self.children();
+        assert_eq!(children.len(), 1, "{children:?}");
+        Pid::from_raw(children[0]).unwrap()
+    }
+
+    fn children(&self) -> Vec<i32> {
         let parent = format!("PPid:\t{}", self.child.id());
         let is_child = |pid: &i32| {
             let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
             status.lines().any(|line| line == parent)
         };
         let names = fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().file_name());
-        let children: Vec<i32> =
-            names.filter_map(|name| name.to_str()?.parse().ok()).filter(is_child).collect();
-        assert_eq!(children.len(), 1, "{children:?}");
-        Pid::from_raw(children[0]).unwrap()
+        names.filter_map(|name| name.to_str()?.parse().ok()).filter(is_child).collect()
     }
 
     /// Kills the agent and waits until its guard has ended. Returns the log.
@@ -222,7 +227,11 @@ fn agent_process_of_the_tests() {
         Err(_) => Treatments::new(guard()),
     };
     let text = |outcome: Result<(), String>| outcome.err().unwrap_or_else(|| "well".to_owned());
-    println!("agent: {}", text(treatments.apply(&actions).map_err(|failed| failed.to_string())));
+    let applied = treatments.apply(&actions).map_err(|failed| failed.to_string());
+    let later = env::var(LATER).unwrap_or_else(|_| "[]".to_owned());
+    let mut beside = Treatments::new(guard());
+    beside.apply(&serde_json::from_str::<Vec<TreatmentAction>>(&later).unwrap()).unwrap();
+    println!("agent: {}", text(applied));
     for line in std::io::stdin().lines() {
         let outcome = match line.unwrap().as_str() {
             "undo" => treatments.undo_all().map_err(|failed| {
