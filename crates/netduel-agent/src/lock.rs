@@ -4,7 +4,7 @@
 //! ends. It has two parts. A byte of a file that no other user can open excludes the runs of this user. An abstract Unix socket
 //! (unix(7)) excludes those of root, and those in another mount namespace. Any user may bind its name, so that of another user is
 //! ignored: it must not block every run of this host.
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
@@ -30,10 +30,10 @@ const ANONYMOUS: &str = "another netduel";
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a process that is ending may keep a part of the lock, nanoseconds. It waits for a core as well.
 const ENDING_NS: u64 = 5_000_000_000;
+/// Between two attempts to answer when there is no descriptor for a peer, nanoseconds.
+const REFUSED_PAUSE_NS: u64 = 200_000_000;
 /// Until the next look whether a guard has ended, nanoseconds.
 const LOOK_AGAIN_NS: u64 = 20_000_000;
-/// Pause after a peer could not be accepted, nanoseconds. Without a descriptor for it, it stays in the queue.
-const ACCEPT_PAUSE_NS: u64 = 100_000_000;
 
 /// Held until the agent ends: nothing releases it but the end of the process.
 pub struct HostLock {
@@ -59,7 +59,7 @@ impl HostLock {
         // An agent that is ending may have lost its name before its byte.
         let mut nameless_ns = deadline_ns.min(clock::monotonic_ns().saturating_add(ENDING_NS));
         loop {
-            let holder = match Self::try_take(run)? {
+            let holder = match Self::try_take(run, deadline_ns)? {
                 Tried::Locked(lock) => return Ok(lock),
                 Tried::Taken(holder) => holder,
             };
@@ -79,7 +79,7 @@ impl HostLock {
         }
     }
 
-    fn try_take(run: &RunId) -> Result<Tried, WorkError> {
+    fn try_take(run: &RunId, deadline_ns: u64) -> Result<Tried, WorkError> {
         let failed = |error: io::Error| WorkError {
             kind: FailureKind::Environment,
             message: format!("failed to lock this host for the run: {error}"),
@@ -88,7 +88,7 @@ impl HostLock {
             Byte::Locked(byte) => Some(byte),
             Byte::Unavailable => None,
             Byte::Taken => {
-                let Holder::Trusted(holder) = holder().map_err(failed)? else {
+                let Holder::Trusted(holder) = holder(deadline_ns).map_err(failed)? else {
                     return Ok(Tried::Taken(ANONYMOUS.to_owned()));
                 };
                 return Ok(Tried::Taken(holder));
@@ -98,7 +98,7 @@ impl HostLock {
         let listener = match UnixListener::bind_addr(&address) {
             Ok(listener) => listener,
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                return match holder().map_err(failed)? {
+                return match holder(deadline_ns).map_err(failed)? {
                     Holder::Trusted(holder) => Ok(Tried::Taken(holder)),
                     Holder::Other => Ok(Tried::Locked(Self { _byte: byte })),
                 };
@@ -108,19 +108,24 @@ impl HostLock {
         let line = format!("{}{})", words_of(run), std::process::id());
         std::thread::Builder::new()
             .name("host-lock".to_owned())
-            .spawn(move || answer_all(listener.incoming(), &line))
+            .spawn(move || {
+                answer(listener.incoming(), line.as_bytes(), || {
+                    clock::sleep_until(clock::monotonic_ns() + REFUSED_PAUSE_NS);
+                });
+            })
             .map_err(failed)?;
         Ok(Tried::Locked(Self { _byte: byte }))
     }
 }
 
-/// Names the run to each peer. Without descriptors the thread sleeps: it shares the cores with the traffic.
-fn answer_all(peers: impl Iterator<Item = io::Result<UnixStream>>, line: &str) {
+/// Writes to each peer which run has the lock. Without a descriptor for a peer, its connection waits and the next attempt fails as this one
+/// did: there is a pause in between, because trials run on this host.
+fn answer<P: io::Write>(peers: impl Iterator<Item = io::Result<P>>, line: &[u8], pause: impl Fn()) {
     for peer in peers {
         match peer {
-            // It may have closed its connection by now.
-            Ok(mut peer) => drop(peer.write_all(line.as_bytes())),
-            Err(_) => clock::sleep_until(clock::monotonic_ns().saturating_add(ACCEPT_PAUSE_NS)),
+            // The peer may have closed its connection by now.
+            Ok(mut peer) => drop(peer.write_all(line)),
+            Err(_) => pause(),
         }
     }
 }
@@ -186,8 +191,9 @@ pub(crate) fn await_guards(deadline_ns: u64) -> Result<(), WorkError> {
     Ok(())
 }
 
-/// The run that has bound the name of the lock. The kernel tells whose it is, before anything is read from it.
-fn holder() -> io::Result<Holder> {
+/// The run that has bound the name of the lock, whose answer is awaited until `deadline_ns`. The kernel knows whose it is, before anything is
+/// read from it.
+fn holder(deadline_ns: u64) -> io::Result<Holder> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     // Without waiting: another user may let its queue of connections fill.
@@ -200,25 +206,41 @@ fn holder() -> io::Result<Holder> {
     }
     let stream = UnixStream::from(socket);
     stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+    stream.set_read_timeout(Some(answer_timeout(deadline_ns.saturating_sub(clock::monotonic_ns()))))?;
     let mut line = String::new();
     let is_answered = stream.take(200).read_to_string(&mut line).is_ok() && !line.is_empty();
     Ok(Holder::Trusted(if is_answered { line } else { ANONYMOUS.to_owned() }))
 }
 
+/// How long the holder of a lock is waited for when this time is left, nanoseconds: the caller has the answer before its coordinator gives
+/// up.
+fn answer_timeout(left_ns: u64) -> Duration {
+    // The kernel takes no time of zero.
+    Duration::from_nanos(left_ns).clamp(Duration::from_millis(1), ANSWER_TIMEOUT)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     #[test]
-    fn lack_of_descriptors_does_not_keep_a_core_busy() {
-        let (ours, mut theirs) = UnixStream::pair().unwrap();
-        let lack = || Err(io::Error::other("no descriptor is left"));
-        let began_ns = clock::monotonic_ns();
-        answer_all([lack(), lack(), Ok(ours)].into_iter(), "run x");
-        assert!(clock::monotonic_ns() - began_ns >= 2 * ACCEPT_PAUSE_NS);
-        let mut line = String::new();
-        theirs.read_to_string(&mut line).unwrap();
-        assert_eq!(line, "run x");
+    fn thread_of_the_lock_pauses_while_there_is_no_descriptor_and_answers_the_next_peer() {
+        let pauses = Cell::new(0);
+        let mut answered = Vec::new();
+        {
+            let refused = (0..3).map(|_| Err(io::ErrorKind::Other.into()));
+            let peers = refused.chain([Ok(&mut answered)]);
+            answer(peers, b"run x", || pauses.set(pauses.get() + 1));
+        }
+        assert_eq!((pauses.get(), answered.as_slice()), (3, &b"run x"[..]));
+    }
+
+    #[test]
+    fn holder_of_a_lock_is_not_waited_for_beyond_the_deadline() {
+        assert_eq!(answer_timeout(60_000_000_000), ANSWER_TIMEOUT);
+        assert_eq!(answer_timeout(7_000_000), Duration::from_millis(7));
+        assert_eq!(answer_timeout(0), Duration::from_millis(1));
     }
 }
