@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::Builder;
 use std::time::Duration;
 
@@ -98,19 +98,15 @@ impl Upload<'_> {
                 counted.fetch_add(piece.len() as u64, Ordering::Relaxed);
             }
         };
-        let started = Builder::new().name("ssh-copy".to_owned()).spawn(write).and_then(|_| {
-            // Without a receiver the result is not needed.
-            let wait = move || drop(done.send(output_of(child)));
-            Builder::new().name("ssh-copy-end".to_owned()).spawn(wait)
-        });
+        let threads = |wait: Task| {
+            Builder::new().name("ssh-copy".to_owned()).spawn(write)?;
+            Builder::new().name("ssh-copy-end".to_owned()).spawn(wait).map(drop)
+        };
+        hand_over(child, done, threads).map_err(failed)?;
         let end = || {
             // It may have ended meanwhile.
             let _ = kill_process_group(group, Signal::KILL);
         };
-        if let Err(error) = started {
-            end();
-            return Err(failed(error));
-        }
         let (mut seen, mut moved_ns, mut printed_ns) = (0, monotonic_ns(), monotonic_ns());
         loop {
             match result.recv_timeout(STOP_INTERVAL) {
@@ -138,6 +134,33 @@ impl Upload<'_> {
             }
         }
     }
+}
+
+/// What a thread does.
+type Task = Box<dyn FnOnce() + Send>;
+
+/// Hands a session to a thread that waits for its end, started by `start`. Without a thread the session is ended here, and its process is
+/// waited for.
+fn hand_over(
+    mut child: Child,
+    done: Sender<io::Result<Output>>,
+    start: impl FnOnce(Task) -> io::Result<()>,
+) -> io::Result<()> {
+    let (give, given) = channel();
+    let wait = move || {
+        if let Ok(child) = given.recv() {
+            // Without a receiver the result is not needed.
+            drop(done.send(output_of(child)));
+        }
+    };
+    if let Err(error) = start(Box::new(wait)) {
+        // It may have ended meanwhile.
+        let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+        drop(child.wait());
+        return Err(error);
+    }
+    drop(give.send(child));
+    Ok(())
 }
 
 /// Waits for the end of a session. Of its messages the beginning is kept, and the rest is read: a host may print without end.
@@ -168,6 +191,16 @@ mod tests {
     fn progress_is_the_share_of_what_is_sent() {
         assert_eq!(progress(0, 0), "copying netduel: 0.0 of 0.0 MB (0 %)");
         assert_eq!(progress(3_000_000, 12_000_000), "copying netduel: 3.0 of 12.0 MB (25 %)");
+    }
+
+    #[test]
+    fn session_without_a_thread_leaves_no_process() {
+        let child = Command::new("sleep").arg("1000").process_group(0).spawn().expect("sleep starts");
+        let process = format!("/proc/{}", child.id());
+        let (done, _result) = channel();
+        let refused = hand_over(child, done, |_| Err(io::ErrorKind::WouldBlock.into()));
+        assert_eq!(refused.map_err(|error| error.kind()), Err(io::ErrorKind::WouldBlock));
+        assert!(!std::path::Path::new(&process).exists(), "it ended, and this process has waited for it");
     }
 
     #[test]
