@@ -4,8 +4,10 @@
 //! points, so that a change near the end is seen as soon as one in the middle. Its null distribution is that of random orders of the
 //! same values, so it needs no assumption about their noise but that their order means nothing; ties are covered. The orders are drawn with a
 //! fixed seed: equal input has equal output. Where a change is, the values say: ranks lose how far the levels are apart, and the lowest value
-//! before a loss would move it. A trend, or noise that lasts for several values, is no random order and is shown as changes.
+//! before a loss would move it. A trend, or noise that lasts for several values, is no random order and is shown as changes. A level is a
+//! median: values that are mostly equal on both sides have one level, however the others are spread.
 use crate::split_mix::SplitMix;
+use crate::summary::median;
 
 /// A change between two neighbouring values.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,13 +20,16 @@ pub struct Change {
 
 /// Fewest values on each side: one outlier is no change of level.
 pub const SIDE_MIN: usize = 2;
-/// Random orders. The smallest p value is one in this number.
+/// Random orders. The smallest p value is one in this number, but for halves that do not overlap, whose p value is exact.
 const ORDERS: u32 = 10_000;
+/// Values of the longest sequence for which [`values_needed`] is computed. No level of a history is below its least p value, 1e-59.
+const NEEDED_MAX: usize = 200;
 /// Relative size below which two statistics are equal: sums of the same ranks in another order differ by rounding.
 const TIE: f64 = 1e-9;
 
 /// The changes of a sequence in its order. `level` is the probability of any change where there is none, a fraction. The parts on both sides of a
-/// change are searched again, each at half the level, so that one real change does not add false ones beyond the level.
+/// change are searched again, each at half the level, so that one real change does not add false ones beyond the level. The medians of the
+/// values between two changes differ from those beside them.
 /// Values that are not finite have no rank: the result is then empty.
 pub fn changes(values: &[f64], level: f64) -> Vec<Change> {
     let mut found = Vec::new();
@@ -32,7 +37,30 @@ pub fn changes(values: &[f64], level: f64) -> Vec<Change> {
         search(values, 0, level, &mut found);
     }
     found.sort_by_key(|change| change.at);
+    while let Some(place) = change_without_a_step(values, &found) {
+        found.remove(place);
+    }
     found
+}
+
+/// The number of values from which on a change is found at this level when both halves lie apart and no values are equal; a change near an
+/// end needs more. Absent for a level that 200 values do not reach.
+pub fn values_needed(level: f64) -> Option<usize> {
+    (2 * SIDE_MIN..=NEEDED_MAX).find(|count| least_p_value(*count) <= level)
+}
+
+/// The probability of the clearest order of so many values that are not equal: the lower half, or the upper one, comes first. Of an odd number
+/// the value in the middle belongs to either half.
+fn least_p_value(count: usize) -> f64 {
+    let half = count / 2;
+    let of_one_half: f64 = (1..=half).map(|place| place as f64 / (half + place) as f64).product();
+    2.0 * of_one_half
+}
+
+/// The statistic of [`largest`] in that order, which no other order exceeds.
+fn largest_of_any(count: usize) -> f64 {
+    let half = count / 2;
+    ((half * (count - half)) as f64).sqrt() / 2.0
 }
 
 fn search(values: &[f64], offset: usize, level: f64, found: &mut Vec<Change>) {
@@ -47,6 +75,11 @@ fn search(values: &[f64], offset: usize, level: f64, found: &mut Vec<Change>) {
 fn clearest(values: &[f64], level: f64) -> Option<(usize, f64)> {
     let mut ranks = ranks(values);
     let observed = largest(&ranks)?;
+    let at = place(values, &ranks)?;
+    if observed >= largest_of_any(values.len()) * (1.0 - TIE) {
+        let p_value = least_p_value(values.len());
+        return (p_value <= level).then_some((at, p_value));
+    }
     let mut chance = Orders(SplitMix::new(0x6e65_7464_7565_6c00 ^ values.len() as u64));
     let mut as_clear = 1;
     let accepted = (level * f64::from(ORDERS)).floor();
@@ -58,17 +91,44 @@ fn clearest(values: &[f64], level: f64) -> Option<(usize, f64)> {
             return None;
         }
     }
-    Some((place(values)?, f64::from(as_clear) / f64::from(ORDERS)))
+    Some((at, f64::from(as_clear) / f64::from(ORDERS)))
 }
 
-/// The point beside which the values are nearest to the medians of their sides: least sum of absolute deviations.
-fn place(values: &[f64]) -> Option<usize> {
+/// The point beside which the values are nearest to the medians of their sides: least sum of absolute deviations. Of points that are equally
+/// near, as among values that are mostly equal, it is the one with the largest rank sum. Absent where the medians of both sides are equal at
+/// each point: then values differ, and no level does.
+fn place(values: &[f64], ranks: &[f64]) -> Option<usize> {
     let last = values.len().checked_sub(SIDE_MIN)?;
-    let spread = |at: usize| {
+    let clear: Vec<(usize, f64)> = rank_sums(ranks).collect();
+    let mut points: Vec<(usize, f64)> = Vec::new();
+    for at in SIDE_MIN..=last {
         let (before, after) = values.split_at(at);
-        deviation(before) + deviation(after)
+        if !is_same(median(before)?, median(after)?) {
+            points.push((at, deviation(before) + deviation(after)));
+        }
+    }
+    let least = points.iter().map(|(_, deviation)| *deviation).reduce(f64::min)?;
+    let nearest = points.iter().filter(|(_, deviation)| *deviation <= least * (1.0 + TIE));
+    let clearness = |at: usize| clear.iter().find(|(own, _)| *own == at).map_or(0.0, |(_, sum)| *sum);
+    let best = nearest.rev().max_by(|(one, _), (other, _)| clearness(*one).total_cmp(&clearness(*other)));
+    best.map(|(at, _)| *at)
+}
+
+/// Whether two levels are equal but for rounding.
+fn is_same(one: f64, other: f64) -> bool {
+    (one - other).abs() <= one.abs().max(other.abs()) * TIE
+}
+
+/// The position of the first change whose sides have the same median: parts beside a change that were searched too.
+fn change_without_a_step(values: &[f64], found: &[Change]) -> Option<usize> {
+    let starts = [0].into_iter().chain(found.iter().map(|change| change.at));
+    let ends = found.iter().map(|change| change.at).chain([values.len()]);
+    let levels: Vec<Option<f64>> = starts.zip(ends).map(|(from, to)| median(values.get(from..to)?)).collect();
+    let is_level = |beside: &[Option<f64>]| {
+        let [Some(before), Some(after)] = beside else { return false };
+        is_same(*before, *after)
     };
-    (SIDE_MIN..=last).min_by(|one, other| spread(*one).total_cmp(&spread(*other)))
+    levels.windows(2).position(is_level)
 }
 
 /// The sum of the absolute deviations from the median.
@@ -81,18 +141,21 @@ fn deviation(values: &[f64]) -> f64 {
 
 /// The largest standardised rank sum before a point, up to a factor that all orders share.
 fn largest(ranks: &[f64]) -> Option<f64> {
+    let largest = rank_sums(ranks).map(|(_, sum)| sum).fold(0.0, f64::max);
+    (largest > 0.0).then_some(largest)
+}
+
+/// The size of the standardised rank sum before each point that has enough values on each side, up to a factor that all orders share.
+fn rank_sums(ranks: &[f64]) -> impl Iterator<Item = (usize, f64)> {
     let count = ranks.len();
     let mean = f64::midpoint(count as f64, 1.0);
-    let (mut sum, mut largest) = (0.0, 0.0_f64);
-    for (index, rank) in ranks.iter().enumerate() {
+    let mut sum = 0.0;
+    ranks.iter().enumerate().filter_map(move |(index, rank)| {
         sum += rank - mean;
         let (before, after) = (index + 1, count - index - 1);
-        if before < SIDE_MIN || after < SIDE_MIN {
-            continue;
-        }
-        largest = largest.max(sum.abs() / ((before * after) as f64).sqrt());
-    }
-    (largest > 0.0).then_some(largest)
+        let is_point = before >= SIDE_MIN && after >= SIDE_MIN;
+        is_point.then(|| (before, f64::abs(sum) / ((before * after) as f64).sqrt()))
+    })
 }
 
 /// The rank of each value from 1; equal values share the middle of their ranks.
@@ -164,6 +227,46 @@ mod tests {
         assert_eq!(changes(&[1.0, 2.0, 3.0, 14.0, 15.0, 16.0, 17.0], 0.05), []);
         assert_eq!(changes(&[1.0, 2.0, 3.0, 4.0, 15.0, 16.0, 17.0, 18.0], 0.05).len(), 1);
         assert_eq!(changes(&[1.0, 1.0, 1.0, 1.0, f64::NAN, 9.0, 9.0, 9.0, 9.0], 0.05), []);
+    }
+
+    #[test]
+    fn values_that_are_mostly_equal_change_where_their_median_does() {
+        // Only the second half has values above 0, so its ranks are clearly higher. Its median is 0 as before.
+        let mut some = vec![0.0; 60];
+        (31..58).step_by(2).for_each(|place| some[place] = 5.0);
+        assert_eq!(changes(&some, 0.05), []);
+        // From the 21st on three of four values are 1.
+        let mut most = vec![0.0; 32];
+        (20..32).filter(|place| place % 4 != 3).for_each(|place| most[place] = 1.0);
+        let found = changes(&most, 0.05);
+        assert_eq!(found.iter().map(|change| change.at).collect::<Vec<_>>(), [20], "{found:?}");
+        // Levels that differ by rounding.
+        let rounded: Vec<f64> = (0..20).map(|place| if place < 10 { 0.3 } else { 0.1 + 0.2 }).collect();
+        assert_eq!(changes(&rounded, 0.05), []);
+    }
+
+    #[test]
+    fn neighbouring_changes_have_different_levels() {
+        let mut chance = Orders(5);
+        for _ in 0..300 {
+            let values: Vec<f64> = (0..40).map(|place| (chance.next() % (2 + place / 14)) as f64).collect();
+            let found = changes(&values, 0.2);
+            assert_eq!(change_without_a_step(&values, &found), None, "{values:?}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn clear_step_is_found_from_the_needed_values_on() {
+        for (series, needed) in [(1, 8), (2, 10), (4, 10), (6, 10), (7, 12), (23, 12), (24, 14), (1000, 18)] {
+            let level = 0.05 / f64::from(series);
+            assert_eq!(values_needed(level), Some(needed), "{series} series");
+            let step = |count: usize| -> Vec<f64> {
+                (0..count).map(|place| place as f64 + if place < count / 2 { 0.0 } else { 100.0 }).collect()
+            };
+            assert_eq!(changes(&step(needed), level).len(), 1, "{series} series");
+            assert_eq!(changes(&step(needed - 1), level), [], "{series} series");
+        }
+        assert_eq!(values_needed(0.0), None);
     }
 
     #[test]
