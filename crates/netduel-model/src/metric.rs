@@ -3,7 +3,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::failover::{FINE_INTERVAL_NS, PROBE_RATE};
-use crate::units::{count, human_bit_rate, human_nanos, human_si, three_digits};
+use crate::units::{almost_whole, count, human_bit_rate, human_nanos, human_si, three_digits};
 use crate::word::word;
 use crate::workload::work_unit::WorkUnit;
 
@@ -293,7 +293,10 @@ impl Metric {
         match self.quantity() {
             Quantity::BitRate => human_bit_rate(value),
             Quantity::DatagramRate | Quantity::RequestRate => human_si(value, "/s"),
-            Quantity::Share => format!("{} %", three_digits(value * 100.0)),
+            Quantity::Share => {
+                let percent = value * 100.0;
+                format!("{} %", almost_whole(percent).unwrap_or_else(|| three_digits(percent)))
+            }
             Quantity::Latency | Quantity::Length => human_nanos(value),
             Quantity::Responsiveness if value < 999.5 => format!("{} RPM", three_digits(value)),
             Quantity::Responsiveness => format!("{value:.0} RPM"),

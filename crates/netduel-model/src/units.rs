@@ -308,12 +308,12 @@ pub fn human_si(value: f64, unit: &str) -> String {
 pub const BITS_PER_MEGABIT: u64 = 1_000_000;
 
 /// A share for people, with at most two digits: `64 %`, `8.3 %`, `0.3 %`. From 99 % on, only the leading nines: `99 %`, `99.9 %`. Never
-/// rounds a share up to 100 % or down to 0 %.
+/// rounds a share up to 100 % or down to 0 %. What exceeds its whole, such as a published value, has more than 100 %: `150 %`.
 pub fn human_share(share: f64) -> String {
     let percent = share * 100.0;
     match percent {
         p if p <= 0.0 => "0 %".to_owned(),
-        p if p >= 100.0 => "100 %".to_owned(),
+        p if p >= 100.0 => format!("{p:.0} %"),
         p if p > 99.99 => "more than 99.99 %".to_owned(),
         p if p >= 99.9 => "99.9 %".to_owned(),
         p if p >= 99.0 => "99 %".to_owned(),
@@ -322,6 +322,12 @@ pub fn human_share(share: f64) -> String {
         p if p >= 0.001 => format!("{p:.3} %"),
         _ => "less than 0.001 %".to_owned(),
     }
+}
+
+/// A percentage of a whole that would read 100 although it is less, with as many digits as it takes: `99.6`, `99.997`. Absent for others.
+pub fn almost_whole(percent: f64) -> Option<String> {
+    let rest = 100.0 - percent;
+    (percent > 99.5 && rest > 0.0).then(|| format!("{percent:.*}", (-rest.log10()).ceil().max(1.0) as usize))
 }
 
 /// A length of time for people, for example `12.4 us`.
@@ -342,15 +348,18 @@ pub fn plural<N: Copy + PartialEq + From<u8> + fmt::Display>(count: N, one: &str
     format!("{count} {one}{ending}")
 }
 
-/// Three significant digits, without an exponent. Zero is `0`.
+/// Three significant digits, without an exponent; two of numbers from 0.001 to 0.01. Zero is `0`, and no other number reads so.
 pub fn three_digits(value: f64) -> String {
+    /// Beyond these decimals there is nothing to measure.
+    const DECIMALS_MAX: usize = 15;
     match value.abs() {
         0.0 => "0".to_owned(),
         v if v >= 99.95 => format!("{value:.0}"),
         v if v >= 9.995 => format!("{value:.1}"),
         v if v >= 0.9995 => format!("{value:.2}"),
         v if v >= 0.09995 => format!("{value:.3}"),
-        _ => format!("{value:.4}"),
+        v if v >= 0.000_95 => format!("{value:.4}"),
+        v => format!("{value:.*}", ((-v.log10()).ceil() as usize).saturating_add(2).min(DECIMALS_MAX)),
     }
 }
 
@@ -375,11 +384,38 @@ mod tests {
             (0.083_4, "8.3 %"),
             (0.42, "42 %"),
             (0.004, "0.4 %"),
+            (1.502, "150 %"),
+            (1.001, "100 %"),
             (1e-9, "less than 0.001 %"),
             (0.0, "0 %"),
         ] {
             assert_eq!(human_share(share), text);
         }
+    }
+
+    #[test]
+    fn part_of_a_whole_never_reads_100() {
+        for (percent, text) in [
+            (99.5, None),
+            (99.6, Some("99.6")),
+            (99.94, Some("99.94")),
+            (99.99, Some("99.99")),
+            (99.996, Some("99.996")),
+            (99.999_96, Some("99.99996")),
+            (100.0, None),
+            (65.0, None),
+        ] {
+            assert_eq!(almost_whole(percent).as_deref(), text, "{percent}");
+        }
+        let near = (1..400).map(|step| 100.0 - 0.5 * 0.93_f64.powi(step));
+        assert!(near.filter_map(almost_whole).all(|text| text.starts_with("99.")));
+    }
+
+    #[test]
+    fn number_that_is_not_0_does_not_read_so() {
+        let words = [0.0, 0.012, 0.0012, 0.000_94, 0.000_012_34, -0.000_012_34].map(three_digits);
+        assert_eq!(words, ["0", "0.0120", "0.0012", "0.000940", "0.0000123", "-0.0000123"]);
+        assert!(three_digits(1e-300).starts_with("0.0000"));
     }
 
     #[test]
