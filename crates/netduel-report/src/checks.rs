@@ -235,7 +235,7 @@ fn of_arms(
         name: format!("{} of {}", metric.title(), workload.name),
         verdict: in_words(
             metric.metric,
-            comparison.judged.as_ref(),
+            comparison.estimated(),
             &words::verdict(metric.metric, comparison),
             Sides::Arms,
         ),
@@ -270,7 +270,7 @@ fn of_run_verdict(
         name: format!("{} of {}", metric.title(), subject.workload.name),
         verdict: in_words(
             verdict.metric,
-            Some(&verdict.judged),
+            verdict.estimated(),
             &words::compare::verdict(verdict),
             Sides::Runs,
         ),
@@ -282,7 +282,7 @@ fn of_run_verdict(
     })
 }
 
-/// A verdict with its tone, and with the estimate where its words have none.
+/// A verdict with its tone, and with the estimate where its words have none. `judged`: absent where the estimate says nothing.
 fn in_words(metric: Metric, judged: Option<&Judged>, verdict: &str, sides: Sides) -> String {
     let tone = words::tone(metric, judged);
     let effect = words::shown_effect(metric, judged, sides);

@@ -28,6 +28,20 @@ impl Bound {
         }
     }
 
+    /// What the quantile `share` of some values bounds, each with whether it is a bound itself; absent where no bound can move the quantile. The
+    /// true values may be in another order. The quantile is interpolated between the two values beside it.
+    pub(crate) fn of_quantile(self, values: &[(f64, bool)], share: f64) -> Option<Self> {
+        let mut sorted: Vec<f64> = values.iter().map(|(value, _)| *value).collect();
+        sorted.sort_by(f64::total_cmp);
+        let position = share * sorted.len().saturating_sub(1) as f64;
+        let (below, above) = (sorted.get(position.floor() as usize)?, sorted.get(position.ceil() as usize)?);
+        let moves = |value: f64| match self {
+            Self::AtLeast => value <= *above,
+            Self::LessThan => value >= *below,
+        };
+        values.iter().any(|(value, is_bound)| *is_bound && moves(*value)).then_some(self)
+    }
+
     /// The sign before a value, with a space.
     pub fn sign(self) -> &'static str {
         match self {

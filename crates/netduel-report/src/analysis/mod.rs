@@ -77,6 +77,7 @@ pub use paths::{Moved, PathShares};
 pub use placements::Placed;
 pub use queues::QueueUse;
 pub use requests::{RequestCount, of_trial as requests_of};
+pub(crate) use result::is_estimated;
 pub use result::{Analysis, ArmAnalysis, ArmValues, Comparison, MetricAnalysis, Withheld, WorkloadAnalysis};
 pub use search::ArmSearch;
 pub use series::SeriesPoint;

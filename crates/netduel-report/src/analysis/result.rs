@@ -8,7 +8,7 @@ use netduel_model::run::RunEnd;
 use netduel_model::warning::Warning;
 use netduel_model::workload::{WorkUnit, Workload};
 use netduel_stats::histogram::Histogram;
-use netduel_stats::verdict::Judged;
+use netduel_stats::verdict::{Judged, Verdict};
 
 use super::bound::Bound;
 use super::counters::Counter;
@@ -196,17 +196,9 @@ impl ArmValues {
 
     /// Whether the quantile `share` is a bound: the true values may be in another order.
     pub fn bound_at(&self, metric: Metric, share: f64) -> Option<Bound> {
-        let mut sorted = self.numbers();
-        sorted.sort_by(f64::total_cmp);
-        let position = share * sorted.len().saturating_sub(1) as f64;
-        let (below, above) = (sorted.get(position.floor() as usize)?, sorted.get(position.ceil() as usize)?);
-        let bound = Bound::of_values(metric);
-        let moves = |value: f64| match bound {
-            Bound::AtLeast => value <= *above,
-            Bound::LessThan => value >= *below,
-        };
-        let mut bounds = self.values.iter().filter(|(block, _)| self.at_least.contains(block));
-        bounds.any(|(_, value)| moves(*value)).then_some(bound)
+        let value = |(block, value): &(u32, f64)| (*value, self.at_least.contains(block));
+        let values: Vec<(f64, bool)> = self.values.iter().map(value).collect();
+        Bound::of_values(metric).of_quantile(&values, share)
     }
 
     /// The values without their blocks.
@@ -220,13 +212,16 @@ impl ArmValues {
 pub struct Comparison {
     /// The arm.
     pub arm: ArmName,
-    /// Blocks in which both arms have a value: block, value of the baseline, value of the arm.
+    /// Blocks in which both arms have a value: block, value of the baseline, value of the arm. In a crossover each is of two blocks, one of each
+    /// half: the first block, and the means of both.
     pub pairs: Vec<(u32, f64, f64)>,
-    /// Whether some values of the baseline, and some of the arm, are bounds.
+    /// Whether it is of a crossover.
+    pub is_crossover: bool,
+    /// Whether some values of the baseline, and some of the arm, that are in a pair are bounds.
     pub at_least: [bool; 2],
     /// The smallest relevant difference: a fraction of the ratio, or an absolute difference in the metric's unit.
     pub margin: f64,
-    /// Blocks in which both arms have a trial, valid or not.
+    /// Blocks in which both arms have a trial, valid or not; in a crossover pairs of such blocks.
     pub blocks: usize,
     /// For CPU time: the largest share of a host's CPU time that other processes used, when too many pairs are affected.
     pub contention: Option<f64>,
@@ -234,6 +229,24 @@ pub struct Comparison {
     pub judged: Option<Judged>,
     /// Why there is no verdict although there are enough pairs.
     pub withheld: Option<Withheld>,
+}
+
+impl Comparison {
+    /// Whether a pair contains a bound. Then the estimate of a verdict "higher" or "lower" that is not withheld is one, too: the effect is at
+    /// least so large.
+    pub fn has_bounds(&self) -> bool {
+        self.at_least != [false; 2]
+    }
+
+    /// The verdict, where its estimate says something: that of an inconclusive one may be too high or too low with bounds.
+    pub fn estimated(&self) -> Option<&Judged> {
+        self.judged.as_ref().filter(|judged| is_estimated(judged, self.has_bounds()))
+    }
+}
+
+/// Whether the estimate of a verdict says something: with bounds only where the verdict is "higher" or "lower".
+pub(crate) fn is_estimated(judged: &Judged, has_bounds: bool) -> bool {
+    !has_bounds || matches!(judged.verdict, Verdict::Higher { .. } | Verdict::Lower { .. })
 }
 
 /// Why a verdict is withheld.

@@ -82,7 +82,7 @@ fn ratios(
             return None;
         }
         let blocks: Vec<u32> = values.iter().map(|(block, _)| *block).collect();
-        if counter.kind.is_of_host() && contention(arms, [name, arm], &blocks).is_some() {
+        if counter.kind.is_of_host() && contention(arms, [name, arm], &blocks, None).is_some() {
             return None;
         }
         let of_medians = of_arm.median / of_baseline.median;
@@ -100,13 +100,16 @@ fn are_opposite(ratios: [f64; 2], margin: f64) -> bool {
 }
 
 /// The largest share of the CPU time of a host that other processes used in one of these blocks, if that happened in so many of
-/// them that CPU times of the two arms cannot be compared.
-fn contention(arms: &[ArmAnalysis], pair: [&ArmName; 2], blocks: &[u32]) -> Option<f64> {
-    let of_block = |block: &u32| {
+/// them that CPU times of the two arms cannot be compared. With the half of a crossover they are pairs of blocks.
+fn contention(arms: &[ArmAnalysis], pair: [&ArmName; 2], blocks: &[u32], half: Option<u32>) -> Option<f64> {
+    let of_pair = |block: &u32| {
         let own = arms.iter().filter(|arm| pair.contains(&&arm.arm));
-        own.filter_map(|arm| arm.contended.get(block).copied()).reduce(f64::max)
+        let shares = own.flat_map(|arm| {
+            blocks_of_pair(*block, half).filter_map(move |block| arm.contended.get(&block).copied())
+        });
+        shares.reduce(f64::max)
     };
-    let shares: Vec<f64> = blocks.iter().filter_map(of_block).collect();
+    let shares: Vec<f64> = blocks.iter().filter_map(of_pair).collect();
     let share_max = shares.iter().copied().reduce(f64::max)?;
     (shares.len() as f64 > blocks.len() as f64 * CONTENDED_PAIRS_MAX).then_some(share_max)
 }
@@ -177,7 +180,6 @@ fn comparisons(
             .filter(|(block, _)| paired(*block, [&baseline.arm, &arm.arm]))
             .filter_map(|(block, value)| Some((*block, *by_block.get(block)?, *value)))
             .collect();
-        let blocks: Vec<u32> = pairs.iter().map(|(block, ..)| *block).collect();
         let tried = blocks_of(&baseline.arm).zip(blocks_of(&arm.arm));
         let tried: BTreeSet<u32> =
             tried.map(|(one, other)| one.intersection(other).copied().collect()).unwrap_or_default();
@@ -185,13 +187,19 @@ fn comparisons(
             half.is_none_or(|half| **block < half && tried.contains(&block.saturating_add(half)))
         };
         let pairs = crossed(pairs, half, metric.metric.scale());
+        let blocks: Vec<u32> = pairs.iter().map(|(block, ..)| *block).collect();
+        let has_bound = |values: &ArmValues| {
+            let mut used = blocks.iter().flat_map(|block| blocks_of_pair(*block, half));
+            used.any(|block| values.at_least.contains(&block))
+        };
         Comparison {
             arm: arm.arm.clone(),
             blocks: tried.iter().filter(has_other_half).count(),
-            at_least: [baseline, arm].map(|values| !values.at_least.is_empty()),
+            is_crossover: half.is_some(),
+            at_least: [has_bound(baseline), has_bound(arm)],
             margin,
             contention: if metric.metric.is_cpu() {
-                contention(arms, [&baseline.arm, &arm.arm], &blocks)
+                contention(arms, [&baseline.arm, &arm.arm], &blocks, half)
             } else {
                 None
             },
@@ -203,12 +211,18 @@ fn comparisons(
     others.iter().map(compared).collect()
 }
 
+/// The blocks of a pair: of a crossover that of the first half and that of the second.
+fn blocks_of_pair(block: u32, half: Option<u32>) -> impl Iterator<Item = u32> {
+    [Some(block), half.map(|half| block.saturating_add(half))].into_iter().flatten()
+}
+
 /// The pairs of a crossover: the mean of two blocks, one of each half, of what has both (the geometric mean where ratios are compared). A
 /// host has both arms then, so what it adds to one it adds to the other.
 fn crossed(pairs: Vec<(u32, f64, f64)>, half: Option<u32>, scale: Scale) -> Vec<(u32, f64, f64)> {
     let Some(half) = half else { return pairs };
     let mean = |one: f64, other: f64| match scale {
-        Scale::Ratio => (one * other).sqrt(),
+        // Not the root of the product, which may be too large a number.
+        Scale::Ratio => one.sqrt() * other.sqrt(),
         Scale::Difference => f64::midpoint(one, other),
     };
     let second: BTreeMap<u32, (f64, f64)> =

@@ -5,7 +5,7 @@ use netduel_stats::unpaired::values_needed;
 use netduel_stats::verdict::Verdict;
 
 use super::text::percent_exact;
-use super::verdict::{amount, bounded, effect, not_comparable};
+use super::verdict::{amount, bounded, bounded_effect, not_comparable};
 use super::{ended, marks, published_rule, question, treatment, trials, warnings, workload};
 use crate::analysis::Withheld;
 use crate::analysis::compare::{ComparedRun, Difference, Reason, RunComparison, RunVerdict, Unmatched};
@@ -17,7 +17,9 @@ pub fn verdict(verdict: &RunVerdict) -> String {
     match (verdict.withheld, verdict.judged.verdict) {
         (Some(Withheld::CpuContention { share_max }), _) => not_comparable(share_max),
         (Some(Withheld::LowerBounds), _) => bounded(metric).to_owned(),
-        (None, Verdict::Higher { estimate } | Verdict::Lower { estimate }) => effect(metric, &estimate),
+        (None, Verdict::Higher { estimate } | Verdict::Lower { estimate }) => {
+            bounded_effect(metric, &estimate, verdict.has_bounds)
+        }
         (None, Verdict::NoDifference { larger_than, .. }) => {
             format!("no difference beyond {}", amount(metric, larger_than))
         }
@@ -232,6 +234,7 @@ mod tests {
             sizes: [3, 8],
             margin: 0.05,
             judged: Judged { verdict: judged, estimate: judged.estimate(), adjusted_p: None },
+            has_bounds: false,
             withheld,
             explained_by: vec![4, 7],
         }
@@ -270,6 +273,18 @@ mod tests {
         ] {
             assert_eq!(verdict(&run_verdict(judged, withheld)), words);
         }
+    }
+
+    #[test]
+    fn effect_of_values_that_are_bounds_is_at_least_so_large() {
+        let lower = run_verdict(Verdict::Lower { estimate: estimate(0.9, 0.88, 0.95) }, None);
+        let lower = RunVerdict { has_bounds: true, ..lower };
+        assert_eq!(verdict(&lower), "at least 0.90x (-10 %) [0.88x, 0.95x]");
+        assert!(lower.estimated().is_some());
+        let open = Verdict::Inconclusive { estimate: Some(estimate(1.0, 0.9, 1.1)), more: None };
+        let open = run_verdict(open, None);
+        assert!(open.estimated().is_some());
+        assert_eq!(RunVerdict { has_bounds: true, ..open }.estimated(), None);
     }
 
     #[test]

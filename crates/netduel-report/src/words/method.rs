@@ -4,9 +4,9 @@ use netduel_model::plan::ResolvedPlan;
 use netduel_model::units::plural;
 use netduel_model::workload::Workload;
 
+use super::legend::error_rates;
 use super::text::{listed, percent, percent_exact};
 use super::treatment::changes;
-use super::verdict::error_rates;
 use crate::document::verdicts::Sides;
 
 /// How the comparison was made, a paragraph each.

@@ -5,6 +5,7 @@ mod datagrams;
 mod environment;
 pub mod failover;
 mod host;
+mod legend;
 mod limits;
 mod measure;
 mod method;
@@ -31,6 +32,7 @@ pub use environment::{EnvironmentRow, environment, environment_hosts, nic_produc
 pub use host::{
     Fact, caches, huge_pages, interface, interface_facts, machine_facts, node, node_title, place,
 };
+pub use legend::{error_rates, verdict_legend, verdict_legend_brief};
 pub use limits::{QueueRow, limit_shares, packets_by_core, queues};
 pub use measure::{few_round_trips, measure, value};
 pub(crate) use method::has_proven_trials;
@@ -61,8 +63,7 @@ pub use tone::Tone;
 pub use treatment::{changes, server, treatment};
 pub use uses::{brief_launch, launch, uses};
 pub use verdict::{
-    blocks_worth_naming, error_rates, half_width, interval, shown_effect, times_with_interval, tone, verdict,
-    verdict_legend, verdict_legend_brief,
+    blocks_worth_naming, half_width, interval, shown_effect, times_with_interval, tone, verdict,
 };
 pub use warnings::{
     Sentence, marks, warning_heads, warning_numbers, warning_sentences, warning_text, warnings,

@@ -2,17 +2,45 @@
 pub use netduel_model::plain_text::{controls_output, plain};
 use netduel_model::plan::tuning::core_list;
 pub use netduel_model::units::human_share as percent;
-use netduel_model::units::three_digits;
+use netduel_model::units::{almost_whole, three_digits};
 use netduel_model::workload::Role;
 
-/// Two or three digits: the precision of an interval over few blocks.
+/// Nothing that is measured differs by less: below it a number is 0 but for rounding.
+const FIGURE_MIN: f64 = 1e-9;
+/// A larger share of a hundred has more nines than a number shows.
+const PERCENT_MAX: f64 = 99.9999;
+
+/// Two or three digits: the precision of an interval over few blocks. A number that is not 0 does not read so.
 pub(super) fn figure(value: f64) -> String {
     match value.abs() {
         v if v >= 9.95 => format!("{value:.0}"),
         v if v >= 0.95 => format!("{value:.1}"),
         v if v >= 0.095 => format!("{value:.2}"),
-        v if v < 0.0005 => "0".to_owned(),
-        _ => format!("{value:.3}"),
+        v if v >= 0.000_95 => format!("{value:.3}"),
+        v if v < FIGURE_MIN => "0".to_owned(),
+        v => format!("{value:.*}", 1 + (-v.log10()).ceil() as usize),
+    }
+}
+
+/// A fall in percent, with as many digits as it takes to be less than 100: `65`, `99.6`, `99.997`. A ratio leaves something, so no fall is
+/// 100 %.
+pub(super) fn fall(percent: f64) -> String {
+    if percent > PERCENT_MAX {
+        return format!(">{PERCENT_MAX}");
+    }
+    almost_whole(percent).unwrap_or_else(|| figure(percent))
+}
+
+/// A ratio as a change in percent with its sign: `+37.4 %`, `-99.6 %`; absent where a percentage has too many nines.
+pub(crate) fn change_in_percent(ratio: f64) -> Option<String> {
+    let percent = (ratio - 1.0) * 100.0;
+    let size = percent.abs();
+    let sign = if percent < 0.0 { "-" } else { "+" };
+    match size {
+        _ if percent < -PERCENT_MAX => None,
+        _ if percent <= -99.5 => Some(format!("{sign}{} %", fall(size))),
+        _ if size < 0.05 => Some(format!("{sign}{} %", figure(size))),
+        _ => Some(format!("{sign}{size:.1} %")),
     }
 }
 
@@ -25,13 +53,14 @@ pub fn significant(value: f64) -> String {
     format!("{:.0}", (value / size).round() * size)
 }
 
-/// A ratio for people: `3.2x`, `0.31x`, `12x`.
+/// A ratio for people: `3.2x`, `0.31x`, `12x`. One that is not 0 does not read so.
 pub fn times(ratio: f64) -> String {
     match ratio {
         r if r >= 9.95 => format!("{r:.0}x"),
         r if r >= 1.095 => format!("{r:.1}x"),
         r if r >= 0.0095 => format!("{r:.2}x"),
-        r => format!("{r:.4}x"),
+        r if r >= 0.000_95 => format!("{r:.4}x"),
+        r => format!("{}x", three_digits(r)),
     }
 }
 
@@ -101,6 +130,22 @@ mod tests {
     fn large_numbers_have_three_significant_digits() {
         let words = [0.0, 1.804, 387.4, 999.6, 1803.0, 13_392.0, 67_811.0].map(significant);
         assert_eq!(words, ["0", "1.80", "387", "1000", "1800", "13400", "67800"]);
+    }
+
+    #[test]
+    fn fall_is_never_100_percent() {
+        let falls = [0.0, 8.34, 65.4, 99.4, 99.6, 99.997, 99.999_95, 100.0].map(fall);
+        assert_eq!(falls, ["0", "8.3", "65", "99", "99.6", "99.997", ">99.9999", ">99.9999"]);
+        let changes = [1.374, 0.9, 1.0003, 0.0042, 1e-9].map(change_in_percent);
+        let words = ["+37.4 %", "-10.0 %", "+0.030 %", "-99.6 %"].map(|text| Some(text.to_owned()));
+        assert_eq!((&changes[..4], &changes[4]), (&words[..], &None));
+    }
+
+    #[test]
+    fn number_that_is_not_0_does_not_read_so() {
+        let figures = [0.0, 1e-15, 0.004, 0.000_3, -0.000_3].map(figure);
+        assert_eq!(figures, ["0", "0", "0.004", "0.00030", "-0.00030"]);
+        assert_eq!([0.02, 0.0042, 0.000_042].map(times), ["0.02x", "0.0042x", "0.0000420x"]);
     }
 
     #[test]

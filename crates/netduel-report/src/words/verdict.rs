@@ -1,13 +1,12 @@
-//! The words of a comparison: verdict, interval and legend.
+//! The words of a comparison: verdict and interval.
 //!
 //! All use the estimates of the verdict: medians of trials, and the median of pairs within blocks.
 use netduel_model::metric::{Better, Metric, Scale};
-use netduel_model::plan::ResolvedPlan;
 use netduel_model::units::{count, plural, three_digits};
 use netduel_stats::paired::Estimate;
 use netduel_stats::verdict::{Forecast, Judged, Verdict};
 
-use super::text::{figure, percent, percent_exact, times};
+use super::text::{fall, figure, percent, percent_exact, times};
 use super::tone::Tone;
 use crate::analysis::{Bound, Comparison, Withheld};
 use crate::document::verdicts::{Effect, Sides};
@@ -34,24 +33,25 @@ pub fn tone(metric: Metric, judged: Option<&Judged>) -> Tone {
 }
 
 /// A verdict: `3.2x (+220 %) [2.9x, 3.5x]`, `65 % lower [61, 68]`, `no difference beyond 5 %`, `inconclusive: about 12 more blocks`.
-/// Where blocks lack a pair their number follows: `65 % lower [61, 68] (9 of 10 pairs)`.
+/// Where blocks lack a pair their number follows: `65 % lower [61, 68] (9 of 10 pairs)`. With bounds it is `at least 65 % lower [61, 68]`.
 pub fn verdict(metric: Metric, comparison: &Comparison) -> String {
     let Some(judged) = comparison.judged.as_ref() else { return "not judged".to_owned() };
     if let Some(Withheld::CpuContention { share_max }) = comparison.withheld {
         return not_comparable(share_max);
     }
-    let (pairs, blocks) = (comparison.pairs.len(), comparison.blocks);
+    // A pair whose values have no ratio, because one is 0, is not used.
+    let used = judged.estimate.map_or(0, |estimate| estimate.n);
+    let (pairs, blocks) = (comparison.pairs.len().min(used), comparison.blocks);
     let words = match judged.verdict {
-        Verdict::Higher { estimate } | Verdict::Lower { estimate } => effect(metric, &estimate),
+        Verdict::Higher { estimate } | Verdict::Lower { estimate } => {
+            bounded_effect(metric, &estimate, comparison.has_bounds())
+        }
         Verdict::NoDifference { larger_than, .. } => {
             format!("no difference beyond {}", amount(metric, larger_than))
         }
-        Verdict::Inconclusive { estimate: None, .. } => {
-            return "inconclusive: no block with both arms".to_owned();
-        }
+        Verdict::Inconclusive { estimate: None, .. } => return without_pair(comparison).to_owned(),
         Verdict::Inconclusive { more: Some(Forecast::AtLeast(more)), .. } if pairs < blocks => {
-            let needed = pairs + more as usize;
-            return format!("inconclusive: {pairs} of {blocks} blocks have a pair, at least {needed} needed");
+            return too_few_pairs(comparison, [pairs, blocks], more);
         }
         Verdict::Inconclusive { more: Some(more), .. } if blocks_worth_naming(more).is_none() => {
             "inconclusive: the spread is too large; use longer trials or quieter hosts".to_owned()
@@ -67,6 +67,33 @@ pub fn verdict(metric: Metric, comparison: &Comparison) -> String {
         Verdict::Inconclusive { more: None, .. } => "inconclusive".to_owned(),
     };
     if pairs < blocks { format!("{words} ({pairs} of {blocks} pairs)") } else { words }
+}
+
+/// The effect of a verdict "higher" or "lower"; with bounds it is at least so large.
+pub(super) fn bounded_effect(metric: Metric, estimate: &Estimate, has_bounds: bool) -> String {
+    let at_least = if has_bounds { "at least " } else { "" };
+    format!("{at_least}{}", effect(metric, estimate))
+}
+
+/// A comparison without a pair that can be used.
+fn without_pair(comparison: &Comparison) -> &'static str {
+    match (comparison.pairs.is_empty(), comparison.is_crossover) {
+        (false, _) => "inconclusive: no pair has a ratio, because values are 0",
+        (true, false) => "inconclusive: no block with both arms",
+        (true, true) => "inconclusive: no two blocks, one of each half, with both arms",
+    }
+}
+
+/// A comparison with fewer pairs than trials allow, and than the rule needs: by `more` blocks, of which a pair of a crossover has two.
+fn too_few_pairs(comparison: &Comparison, [pairs, possible]: [usize; 2], more: u32) -> String {
+    if comparison.is_crossover {
+        let needed = pairs + more.div_ceil(2) as usize;
+        return format!(
+            "inconclusive: {pairs} of {possible} pairs of blocks have values, at least {needed} needed"
+        );
+    }
+    let needed = pairs + more as usize;
+    format!("inconclusive: {pairs} of {possible} blocks have a pair, at least {needed} needed")
 }
 
 /// A verdict on a metric that bounds withhold.
@@ -86,6 +113,9 @@ pub(super) fn not_comparable(share_max: f64) -> String {
 fn further(about: &str, blocks: u32) -> String {
     format!("inconclusive: {about} {}", plural(blocks, "more block"))
 }
+
+/// How a number is written.
+type Words = fn(f64) -> String;
 
 /// How the effect of a metric is expressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,7 +157,8 @@ pub(super) fn effect(metric: Metric, estimate: &Estimate) -> String {
             _ => {
                 let [centre, low, high] = [centre, low, high].map(in_percent);
                 let word = if centre < 0.0 { less } else { more };
-                let [centre, interval] = without_sign([centre, low, high], figure);
+                let words: Words = if centre < 0.0 { fall } else { figure };
+                let [centre, interval] = without_sign([centre, low, high], words);
                 format!("{centre} % {word}{unit}{interval}")
             }
         }
@@ -136,12 +167,13 @@ pub(super) fn effect(metric: Metric, estimate: &Estimate) -> String {
         Manner::Times => {
             let Estimate { centre, low, high, .. } = *estimate;
             let [factor, interval] = bracketed([centre, low, high], times);
+            let change = in_percent(centre);
+            let (sign, change) = if change < 0.0 { ("-", fall(-change)) } else { ("+", figure(change)) };
             // From here on a percentage says no more than the factor.
-            if centre >= 9.95 {
+            if centre >= 9.95 || change.starts_with('>') {
                 return format!("{factor}{interval}");
             }
-            let sign = if centre < 1.0 { "-" } else { "+" };
-            format!("{factor} ({sign}{} %){interval}", figure(in_percent(centre).abs()))
+            format!("{factor} ({sign}{change} %){interval}")
         }
         Manner::Share => worded(["higher", "lower", "as high"], ""),
         Manner::Cost(unit) => worded(["more", "less", "as much"], unit),
@@ -157,13 +189,13 @@ pub(super) fn effect(metric: Metric, estimate: &Estimate) -> String {
 }
 
 /// An effect without sign, and its interval.
-fn without_sign([centre, low, high]: [f64; 3], words: fn(f64) -> String) -> [String; 2] {
+fn without_sign([centre, low, high]: [f64; 3], words: Words) -> [String; 2] {
     let (a, b) = (centre.signum() * low, centre.signum() * high);
     bracketed([centre.abs(), a.min(b), a.max(b)], words)
 }
 
 /// A value, and its interval ` [2.9x, 3.5x]`; empty without one.
-fn bracketed([centre, low, high]: [f64; 3], words: fn(f64) -> String) -> [String; 2] {
+fn bracketed([centre, low, high]: [f64; 3], words: Words) -> [String; 2] {
     if !low.is_finite() || !high.is_finite() {
         return [words(centre), String::new()];
     }
@@ -173,7 +205,7 @@ fn bracketed([centre, low, high]: [f64; 3], words: fn(f64) -> String) -> [String
 
 /// A centre and the ends of its interval in words, with further digits where an end would read like the centre: `4.73x`, `4.68x`,
 /// `4.92x`. An end that needs more than two of them is the centre for a reader.
-pub(super) fn with_distinct_ends(values: [f64; 3], words: fn(f64) -> String) -> [String; 3] {
+pub(super) fn with_distinct_ends(values: [f64; 3], words: Words) -> [String; 3] {
     const FURTHER_MAX: usize = 2;
     let is_clear = |texts: &[String; 3]| {
         [1, 2].into_iter().all(|end| texts[end] != texts[0] || values[end].to_bits() == values[0].to_bits())
@@ -185,9 +217,10 @@ pub(super) fn with_distinct_ends(values: [f64; 3], words: fn(f64) -> String) -> 
 }
 
 /// The words of a value with further decimals.
-fn with_further_digits(value: f64, words: fn(f64) -> String, further: usize) -> String {
+fn with_further_digits(value: f64, words: Words, further: usize) -> String {
     let text = words(value);
-    if further == 0 {
+    // Beyond a limit (`>99.9999`) there are no further digits.
+    if further == 0 || text.starts_with('>') {
         return text;
     }
     let is_number = |c: char| c.is_ascii_digit() || c == '.' || c == '-';
@@ -216,7 +249,7 @@ fn difference_unit(metric: Metric) -> (f64, &'static str) {
 }
 
 /// The digits of a difference: whole probes have no decimals.
-fn difference_digits(metric: Metric) -> fn(f64) -> String {
+fn difference_digits(metric: Metric) -> Words {
     if metric == Metric::LostInOutage { count } else { figure }
 }
 
@@ -273,38 +306,6 @@ pub fn shown_effect(metric: Metric, judged: Option<&Judged>, sides: Sides) -> Ef
     }
 }
 
-/// What the brackets of values and verdicts hold.
-pub fn verdict_legend(plan: &ResolvedPlan) -> String {
-    let value = "Value: median [quartiles] (n valid trials).";
-    if !plan.compares() {
-        return value.to_owned();
-    }
-    format!(
-        "{value} Verdict: paired estimate [interval at the level of its own test, so the widths of two intervals are not comparable]. {}.",
-        error_rates(plan.design.confidence.fraction(), Sides::Arms)
-    )
-}
-
-/// What Holm's procedure bounds: false differences, and by itself false answers of no difference. `confidence`: that of the plan, a fraction.
-pub fn error_rates(confidence: f64, sides: Sides) -> String {
-    let (family, condition) = match sides {
-        Sides::Arms => ("runs", ""),
-        // Trials of one run share its conditions, which no test of two samples separates from the difference.
-        Sides::Runs => {
-            ("comparisons", ", under the conditions of these runs; what changed between them is not covered")
-        }
-    };
-    let share = percent_exact(1.0 - confidence);
-    format!(
-        "At most {share} of such {family} state any false difference, and at most {share} any false \"no difference\"{condition}"
-    )
-}
-
-/// The same for a table without quartiles; empty for a plan without a comparison.
-pub fn verdict_legend_brief(plan: &ResolvedPlan) -> String {
-    let Some(baseline) = plan.arms.first().filter(|_| plan.compares()) else { return String::new() };
-    format!("Value: median. Verdict: paired estimate against {} [interval].", baseline.name)
-}
 /// The start of a verdict without a result.
 pub(super) const INCONCLUSIVE: &str = "inconclusive: ";
 /// The start of a verdict that more blocks do not change.
@@ -326,6 +327,7 @@ mod tests {
         Comparison {
             arm: "a".parse().unwrap(),
             pairs: vec![(0, 1.0, 1.0); pairs],
+            is_crossover: false,
             at_least: [false; 2],
             margin: 0.05,
             blocks,
@@ -360,6 +362,48 @@ mod tests {
         }
         let none = comparison(Verdict::Inconclusive { estimate: None, more: None }, [0, 8]);
         assert_eq!(verdict(Metric::Loss, &none), "inconclusive: no block with both arms");
+        let zero = comparison(Verdict::Inconclusive { estimate: None, more: None }, [8, 8]);
+        let words = "inconclusive: no pair has a ratio, because values are 0";
+        assert_eq!(verdict(Metric::Jitter, &zero), words);
+    }
+
+    #[test]
+    fn pairs_that_have_no_ratio_are_not_counted() {
+        let lower = comparison(Verdict::Lower { estimate: estimate(0.31, 0.29, 0.34) }, [10, 10]);
+        assert_eq!(verdict(Metric::Jitter, &lower), "69 % lower [66, 71] (8 of 10 pairs)");
+    }
+
+    #[test]
+    fn pair_of_a_crossover_has_two_blocks() {
+        let words = |more, pairs| {
+            let one = Comparison { is_crossover: true, ..comparison(inconclusive(more), pairs) };
+            verdict(Metric::Throughput, &one)
+        };
+        for (more, pairs, expected) in [
+            (
+                Some(Forecast::AtLeast(8)),
+                [3, 5],
+                "inconclusive: 3 of 5 pairs of blocks have values, at least 7 needed",
+            ),
+            (Some(Forecast::AtLeast(8)), [3, 3], "inconclusive: at least 8 more blocks"),
+            (Some(Forecast::About(12)), [7, 8], "inconclusive: about 12 more blocks (7 of 8 pairs)"),
+        ] {
+            assert_eq!(words(more, pairs), expected);
+        }
+        let none = comparison(Verdict::Inconclusive { estimate: None, more: None }, [0, 0]);
+        let none = Comparison { is_crossover: true, ..none };
+        let expected = "inconclusive: no two blocks, one of each half, with both arms";
+        assert_eq!(verdict(Metric::Throughput, &none), expected);
+    }
+
+    #[test]
+    fn effect_of_values_that_are_bounds_is_at_least_so_large() {
+        let of = |verdict: Verdict| Comparison { at_least: [true, false], ..comparison(verdict, [8, 8]) };
+        let lower = of(Verdict::Lower { estimate: estimate(0.31, 0.29, 0.34) });
+        assert_eq!(verdict(Metric::LatencyP50, &lower), "at least 69 % lower [66, 71]");
+        assert_eq!(lower.estimated(), lower.judged.as_ref());
+        let open = of(inconclusive(Some(Forecast::About(3))));
+        assert_eq!(open.estimated(), None, "its estimate may be too high or too low");
     }
 
     #[test]
@@ -392,6 +436,16 @@ mod tests {
             (Metric::LatencyP50, higher([12.0, 11.0, 13.0]), "12x as high [11x, 13x]"),
             (Metric::CpuPerGigabyte, lower([0.5, 0.4, 0.6]), "50 % less per GB [40, 60]"),
             (Metric::Jitter, higher([1.02, 1.01, 1.03]), "2.0 % higher [1.0, 3.0]"),
+            (Metric::LatencyP99, lower([0.004, 0.003, 0.0051]), "99.6 % lower [99, 99.7]"),
+            (Metric::LatencyP99, lower([1e-8, 1e-9, 1e-7]), ">99.9999 % lower [>99.9999, >99.9999]"),
+            (Metric::Throughput, lower([0.004, 0.003, 0.0051]), "0.0040x (-99.6 %) [0.0030x, 0.0051x]"),
+            (Metric::Throughput, lower([2e-8, 1e-8, 3e-8]), "0.0000000200x [0.0000000100x, 0.0000000300x]"),
+            (Metric::CpuPerGigabyte, lower([0.0035, 0.003, 0.004]), "99.65 % less per GB [99.60, 99.70]"),
+            (
+                Metric::Loss,
+                lower([-2e-6, -3e-6, -1e-6]),
+                "0.00020 percentage points lower [0.00010, 0.00030]",
+            ),
             (Metric::Loss, lower([-0.012, -0.014, -0.01]), "1.2 percentage points lower [1.0, 1.4]"),
             (Metric::LostInOutage, lower([-2.0, -12.0, -1.5]), "2 probes lower [1.50, 12]"),
             (Metric::RetransmitsPerGigabyte, higher([40.0, 30.0, 50.0]), "40 segments/GB higher [30, 50]"),

@@ -20,7 +20,7 @@ use netduel_stats::verdict::{Judged, Rule, UnpairedQuestion, Verdict, judge_unpa
 
 use super::published::{self, OwnRun, PublishedFigure};
 use super::verdicts::{borne_out, margin};
-use super::{Analysis, ArmAnalysis, ArmValues, MetricAnalysis, Withheld, WorkloadAnalysis};
+use super::{Analysis, ArmAnalysis, ArmValues, MetricAnalysis, Withheld, WorkloadAnalysis, is_estimated};
 
 pub use facts::{Aspect, Difference, Fact, Owner, RunFacts};
 pub use matching::{Reason, Unmatched};
@@ -110,10 +110,19 @@ pub struct RunVerdict {
     pub margin: f64,
     /// Verdict and interval.
     pub judged: Judged,
+    /// Whether values of one of the two runs are bounds, as [`super::Comparison::has_bounds`].
+    pub has_bounds: bool,
     /// Why there is no verdict although there are enough values.
     pub withheld: Option<Withheld>,
     /// Positions of the differences between these two runs that can cause such a verdict; empty without "higher" or "lower".
     pub explained_by: Vec<usize>,
+}
+
+impl RunVerdict {
+    /// The verdict, where its estimate says something, as [`super::Comparison::estimated`].
+    pub fn estimated(&self) -> Option<&Judged> {
+        Some(&self.judged).filter(|judged| is_estimated(judged, self.has_bounds))
+    }
 }
 
 /// Compares runs with the first one. Their order is kept.
@@ -232,6 +241,7 @@ fn judge(subjects: &mut [Subject], rule: &Rule) {
                         .map(|values| values.len() - dropped(values, question.scale)),
                     margin: question.margin,
                     judged,
+                    has_bounds: at_least != [false; 2],
                     withheld,
                     explained_by: Vec::new(),
                 }

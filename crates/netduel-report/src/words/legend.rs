@@ -1,0 +1,38 @@
+//! What the figures of verdicts mean, in words: brackets, and how often verdicts may be false.
+use netduel_model::plan::ResolvedPlan;
+
+use super::text::percent_exact;
+use crate::document::verdicts::Sides;
+
+/// What the brackets of values and verdicts hold.
+pub fn verdict_legend(plan: &ResolvedPlan) -> String {
+    let value = "Value: median [quartiles] (n valid trials).";
+    if !plan.compares() {
+        return value.to_owned();
+    }
+    format!(
+        "{value} Verdict: paired estimate [interval at the level of its own test, so the widths of two intervals are not comparable]. {}.",
+        error_rates(plan.design.confidence.fraction(), Sides::Arms)
+    )
+}
+
+/// The same for a table without quartiles; empty for a plan without a comparison.
+pub fn verdict_legend_brief(plan: &ResolvedPlan) -> String {
+    let Some(baseline) = plan.arms.first().filter(|_| plan.compares()) else { return String::new() };
+    format!("Value: median. Verdict: paired estimate against {} [interval].", baseline.name)
+}
+
+/// What Holm's procedure bounds: false differences, and by itself false answers of no difference. `confidence`: that of the plan, a fraction.
+pub fn error_rates(confidence: f64, sides: Sides) -> String {
+    let (family, condition) = match sides {
+        Sides::Arms => ("runs", ""),
+        // Trials of one run share its conditions, which no test of two samples separates from the difference.
+        Sides::Runs => {
+            ("comparisons", ", under the conditions of these runs; what changed between them is not covered")
+        }
+    };
+    let share = percent_exact(1.0 - confidence);
+    format!(
+        "At most {share} of such {family} state any false difference, and at most {share} any false \"no difference\"{condition}"
+    )
+}
