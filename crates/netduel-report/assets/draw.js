@@ -477,7 +477,7 @@
 
   // The value of each run in their order, the level between changes, and the changes.
   function history(data, metric, width) {
-    const points = metric.points.map(([run, value, low, high, name]) => ({ run, value, low, high, name }));
+    const points = metric.points.map(([run, value, low, high, name, bound]) => ({ run, value, low, high, name, bound }));
     if (!points.length) return null;
     const count = points.length;
     const starts = [1, ...metric.changes.map(([at]) => at)];
@@ -485,6 +485,8 @@
     const steps = levels.map((level, i) => ({ level, from: starts[i] - 0.5, to: (starts[i + 1] || count + 1) - 0.5 }));
     const values = points.flatMap((p) => [p.value, p.low, p.high]);
     const most = Math.max(2, Math.floor(width / 60));
+    const arrows = (bound, text, dy) => Plot.text(points.filter((p) => p.bound === bound), {
+      x: "run", y: "value", text: () => text, dy, fill: colour(1), fontSize: 11 });
     return Plot.plot({
       width, height: 240, marginLeft: 60, marginRight: 16, marginTop: 26, marginBottom: 42, style: STYLE,
       x: { domain: [0.5, count + 0.5], label: "run, oldest first", ...BELOW, tickSize: 0,
@@ -496,7 +498,8 @@
         Plot.ruleY(steps, { y: "level", x1: "from", x2: "to", stroke: colour(1) }),
         Plot.ruleX(points, { x: "run", y1: "low", y2: "high", stroke: colour(1), strokeWidth: 1.5 }),
         Plot.dot(points, { x: "run", y: "value", r: 4, stroke: colour(1), fill: colour(1),
-          title: (p) => `${p.name}\n${p.value} ${metric.unit} [${p.low}, ${p.high}]`, tip: true }),
+          title: (p) => `${p.name}\n${p.bound ? `${p.bound} ` : ""}${p.value} ${metric.unit} [${p.low}, ${p.high}]`, tip: true }),
+        arrows(">=", "▲", -11), arrows("<", "▼", 11),
       ],
     });
   }

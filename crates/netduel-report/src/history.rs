@@ -9,7 +9,8 @@ use netduel_stats::change;
 use netduel_stats::summary;
 
 use crate::analysis::compare::{RunFacts, changed_facts, same_workloads};
-use crate::analysis::{Analysis, MetricAnalysis};
+use crate::analysis::{Analysis, ArmValues, Bound, MetricAnalysis};
+use crate::words::text::change_in_percent;
 use crate::words::{self, Tone};
 
 /// The probability of any change point in a history without a change, a fraction.
@@ -34,10 +35,9 @@ pub struct PastRun {
 /// The values of a metric in a run.
 #[derive(Debug, Clone)]
 struct Values {
-    arm: ArmName,
     workload: WorkloadName,
     metric: MetricAnalysis,
-    numbers: Vec<f64>,
+    of_arm: ArmValues,
 }
 
 impl PastRun {
@@ -48,10 +48,9 @@ impl PastRun {
             // A later run may judge what an earlier one only measured.
             for metric in workload.judged.iter().chain(&workload.unjudged) {
                 values.extend(metric.arms.iter().filter(|arm| !arm.values.is_empty()).map(|arm| Values {
-                    arm: arm.arm.clone(),
                     workload: workload.name.clone(),
                     metric: MetricAnalysis { arms: Vec::new(), comparisons: Vec::new(), ..metric.clone() },
-                    numbers: arm.numbers(),
+                    of_arm: arm.clone(),
                 }));
             }
         }
@@ -118,6 +117,8 @@ pub struct Point {
     pub median: f64,
     /// First and third quartile.
     pub quartiles: [f64; 2],
+    /// What the first quartile, the median and the third quartile bound.
+    pub bounds: [Option<Bound>; 3],
     /// Valid trials.
     pub n: usize,
 }
@@ -133,7 +134,9 @@ pub struct LevelChange {
     pub before: f64,
     /// Median of the points after it, up to the next change.
     pub after: f64,
-    /// Whether it is an improvement.
+    /// What both medians bound.
+    pub bounds: [Option<Bound>; 2],
+    /// Whether it is an improvement; open where bounds do not show the direction.
     pub tone: Tone,
     /// Facts that differ between the last run before it and the first one after it, which may be the cause, in words.
     pub causes: Vec<String>,
@@ -146,12 +149,23 @@ impl History {
         let plan = runs.last()?.plan.clone();
         runs.retain(|run| run.plan.name == plan.name);
         let mut series = all_series(&runs, &plan, selection);
-        let level = LEVEL / series.len().max(1) as f64;
+        let level = level(&series);
         for one in &mut series {
             one.changes = level_changes(one, &runs, level);
         }
         Some(Self { plan: plan.name.clone(), question: words::question(&plan), runs, series })
     }
+
+    /// The number of runs from which on a change halfway can be found in a series of this history; one near an end needs more. Absent with so
+    /// many series that 200 runs are too few.
+    pub fn runs_needed(&self) -> Option<usize> {
+        change::values_needed(level(&self.series))
+    }
+}
+
+/// The level of each series of a history.
+fn level(series: &[Series]) -> f64 {
+    LEVEL / series.len().max(1) as f64
 }
 
 fn all_series(runs: &[PastRun], plan: &ResolvedPlan, selection: &Selection) -> Vec<Series> {
@@ -168,9 +182,9 @@ fn all_series(runs: &[PastRun], plan: &ResolvedPlan, selection: &Selection) -> V
             let with_values = places.iter().rev().filter_map(|place| {
                 let run = last.checked_sub(*place)?;
                 let own = |one: &&Values| {
-                    one.arm == arm && one.workload == workload && one.metric.metric == *metric
+                    one.of_arm.arm == arm && one.workload == workload && one.metric.metric == *metric
                 };
-                Some((run, runs[run].values.iter().find(own)?))
+                Some((run, runs.get(run)?.values.iter().find(own)?))
             });
             let found: Vec<(usize, &Values)> = with_values.collect();
             let Some((_, known)) = found.last() else { continue };
@@ -178,7 +192,7 @@ fn all_series(runs: &[PastRun], plan: &ResolvedPlan, selection: &Selection) -> V
                 arm: arm.clone(),
                 workload: workload.clone(),
                 metric: known.metric.clone(),
-                points: found.iter().filter_map(|(run, values)| point(*run, &values.numbers)).collect(),
+                points: found.iter().filter_map(|(run, values)| point(*run, values)).collect(),
                 changes: Vec::new(),
                 other_runs: runs.len() - found.len(),
             });
@@ -187,40 +201,133 @@ fn all_series(runs: &[PastRun], plan: &ResolvedPlan, selection: &Selection) -> V
     series
 }
 
-fn point(run: usize, numbers: &[f64]) -> Option<Point> {
-    let [low, median, high] = [0.25, 0.5, 0.75].map(|share| summary::quantile(numbers, share));
-    Some(Point { run, median: median?, quartiles: [low?, high?], n: numbers.len() })
+fn point(run: usize, values: &Values) -> Option<Point> {
+    const QUARTILES: [f64; 3] = [0.25, 0.5, 0.75];
+    let numbers = values.of_arm.numbers();
+    let [low, median, high] = QUARTILES.map(|share| summary::quantile(&numbers, share));
+    let bounds = QUARTILES.map(|share| values.of_arm.bound_at(values.metric.metric, share));
+    Some(Point { run, median: median?, quartiles: [low?, high?], bounds, n: numbers.len() })
+}
+
+impl Point {
+    /// What the median bounds.
+    pub fn median_bound(&self) -> Option<Bound> {
+        let [_, median, _] = self.bounds;
+        median
+    }
+}
+
+impl Series {
+    /// The median of some of its points, and what it bounds; absent without a point.
+    pub fn median(&self, points: &[Point]) -> Option<(f64, Option<Bound>)> {
+        let medians: Vec<f64> = points.iter().map(|point| point.median).collect();
+        let values: Vec<(f64, bool)> =
+            points.iter().map(|point| (point.median, point.median_bound().is_some())).collect();
+        let bound = Bound::of_values(self.metric.metric).of_quantile(&values, 0.5);
+        Some((summary::median(&medians)?, bound))
+    }
+
+    /// A value of it in words, with its unit and the sign of a bound.
+    pub fn human(&self, value: f64, bound: Option<Bound>) -> String {
+        words::metric_value_or_bound(self.metric.metric, self.metric.unit, value, bound)
+    }
+
+    /// Whether a rise or a fall from one median to another is an improvement. The true value behind a bound may reverse it: then it is open.
+    fn tone(&self, before: (f64, Option<Bound>), after: (f64, Option<Bound>)) -> Tone {
+        let is_rise = after.0 > before.0;
+        let (lower, higher) = if is_rise { (before.1, after.1) } else { (after.1, before.1) };
+        if lower == Some(Bound::AtLeast) || higher == Some(Bound::LessThan) {
+            return Tone::Open;
+        }
+        match (is_rise, self.metric.metric.better()) {
+            (true, Better::Higher) | (false, Better::Lower) => Tone::Better,
+            (true, Better::Lower) | (false, Better::Higher) => Tone::Worse,
+        }
+    }
 }
 
 fn level_changes(series: &Series, runs: &[PastRun], level: f64) -> Vec<LevelChange> {
     let medians: Vec<f64> = series.points.iter().map(|point| point.median).collect();
     let found = change::changes(&medians, level);
-    let ends: Vec<usize> = found.iter().map(|change| change.at).chain([medians.len()]).collect();
-    let mut start = 0;
-    let mut changes = Vec::new();
-    for (number, one) in found.iter().enumerate() {
-        let end = ends.get(number + 1).copied().unwrap_or(medians.len());
-        let [before, after] = [&medians[start..one.at], &medians[one.at..end]].map(summary::median);
-        start = one.at;
-        let (Some(before), Some(after)) = (before, after) else { continue };
-        let tone = match (after > before, series.metric.metric.better()) {
-            (true, Better::Higher) | (false, Better::Lower) => Tone::Better,
-            (true, Better::Lower) | (false, Better::Higher) => Tone::Worse,
-        };
-        let [last, first] = [one.at - 1, one.at].map(|place| &runs[series.points[place].run].facts);
-        let causes = changed_facts(last, first);
-        changes.push(LevelChange { at: one.at, p_value: one.p_value, before, after, tone, causes });
-    }
-    changes
+    let mut starts = [0].into_iter().chain(found.iter().map(|change| change.at));
+    let ends = found.iter().skip(1).map(|change| change.at).chain([medians.len()]);
+    let changes = found.iter().zip(ends).filter_map(|(one, end)| {
+        let from = starts.next()?;
+        let side = |points: Option<&[Point]>| series.median(points?);
+        let (before, after) = (side(series.points.get(from..one.at))?, side(series.points.get(one.at..end))?);
+        let facts = |place: usize| Some(&runs.get(series.points.get(place)?.run)?.facts);
+        Some(LevelChange {
+            at: one.at,
+            p_value: one.p_value,
+            before: before.0,
+            after: after.0,
+            bounds: [before.1, after.1],
+            tone: series.tone(before, after),
+            causes: changed_facts(facts(one.at.checked_sub(1)?)?, facts(one.at)?),
+        })
+    });
+    changes.collect()
 }
 
 impl LevelChange {
-    /// The change in words: `10 % lower`, `1.2x`, or both values for a metric that can be 0.
-    pub fn words(&self, metric: &MetricAnalysis) -> String {
-        let [before, after] = [self.before, self.after].map(|value| metric.human(value));
+    /// The change in words: `692 us to 951 us (+37.4 %)`, both values alone for a metric that can be 0 and where one of them is a bound.
+    pub fn words(&self, series: &Series) -> String {
+        let [of_before, of_after] = self.bounds;
+        let (before, after) = (series.human(self.before, of_before), series.human(self.after, of_after));
         let ratio = self.after / self.before;
-        let is_ratio = metric.metric.scale() == Scale::Ratio && ratio.is_finite() && ratio > 0.0;
-        let by = if is_ratio { format!(" ({:+.1} %)", (ratio - 1.0) * 100.0) } else { String::new() };
+        let is_ratio = series.metric.metric.scale() == Scale::Ratio && ratio.is_finite() && ratio > 0.0;
+        let by = change_in_percent(ratio).filter(|_| is_ratio && self.bounds == [None; 2]);
+        let by = by.map(|by| format!(" ({by})")).unwrap_or_default();
         format!("{}{before} to {after}{by}", self.tone.mark())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use netduel_model::workload::WorkUnit;
+
+    use super::*;
+
+    fn series(metric: Metric) -> Series {
+        Series {
+            arm: "a".parse().unwrap(),
+            workload: "w".parse().unwrap(),
+            metric: MetricAnalysis {
+                metric,
+                unit: WorkUnit::RoundTrip,
+                arms: Vec::new(),
+                comparisons: Vec::new(),
+            },
+            points: Vec::new(),
+            changes: Vec::new(),
+            other_runs: 0,
+        }
+    }
+
+    #[test]
+    fn change_that_a_bound_may_reverse_has_no_direction() {
+        let bound = |metric| Some(Bound::of_values(metric));
+        let (latency, rate) = (Metric::LatencyP50, Metric::RoundTripRate);
+        for (metric, before, after, tone, words) in [
+            (latency, (2e9, None), (4e9, bound(latency)), Tone::Worse, "worse: 2.00 s to >= 4.00 s"),
+            (latency, (4e9, bound(latency)), (2e9, None), Tone::Better, "better: >= 4.00 s to 2.00 s"),
+            (latency, (2e9, bound(latency)), (4e9, None), Tone::Open, ">= 2.00 s to 4.00 s"),
+            (latency, (4e9, None), (2e9, bound(latency)), Tone::Open, "4.00 s to >= 2.00 s"),
+            (rate, (90.0, None), (2.0, bound(rate)), Tone::Worse, "worse: 90.0 /s to < 2.00 /s"),
+            (rate, (1.0, None), (2.0, bound(rate)), Tone::Open, "1.00 /s to < 2.00 /s"),
+            (latency, (2e9, None), (4e6, None), Tone::Better, "better: 2.00 s to 4.00 ms (-99.8 %)"),
+        ] {
+            let series = series(metric);
+            let change = LevelChange {
+                at: 4,
+                p_value: 0.01,
+                before: before.0,
+                after: after.0,
+                bounds: [before.1, after.1],
+                tone: series.tone(before, after),
+                causes: Vec::new(),
+            };
+            assert_eq!((change.tone, change.words(&series).as_str()), (tone, words));
+        }
     }
 }

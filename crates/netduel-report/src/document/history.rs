@@ -5,9 +5,11 @@ use serde_json::json;
 use super::block::{Block, Document, FactGroup, Scope, Section, list, titled_list};
 use super::chart::{Chart, Figure, Plot};
 use super::cover::Cover;
+use super::metric_plots::BOUNDS;
 use super::scale::{Scaled, number, scaled, scaled_packets};
 use super::table::{Cell, Column, Table};
-use crate::history::{History, LEVEL, LevelChange, PastRun, Series};
+use crate::analysis::Bound;
+use crate::history::{History, LEVEL, LevelChange, PastRun, Point, Series};
 use crate::words;
 use crate::words::text::percent_exact;
 
@@ -15,8 +17,8 @@ use crate::words::text::percent_exact;
 const STEPS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// Most values of the small line: the newest ones.
 const STEPS_MAX: usize = 40;
-/// Fewest runs in which a change can be shown.
-pub const RUNS_MIN: usize = 8;
+/// A smaller p value has no digit in its column.
+const P_MIN: f64 = 0.0001;
 
 /// The history of a plan.
 pub fn of_history(history: &History) -> Document {
@@ -88,8 +90,8 @@ fn changes(history: &History) -> Vec<Block> {
                 title(series).into(),
                 run.id.as_str().into(),
                 words::date(run.started_unix_ms).into(),
-                change.words(&series.metric).into(),
-                Cell::Number(format!("{:.4}", change.p_value)),
+                change.words(series).into(),
+                Cell::Number(p_value(change.p_value)),
             ]);
             let before =
                 series.points.get(change.at.wrapping_sub(1)).and_then(|point| history.runs.get(point.run));
@@ -100,10 +102,10 @@ fn changes(history: &History) -> Vec<Block> {
     }
     if table.rows.is_empty() {
         let known = history.series.iter().map(|series| series.points.len()).max().unwrap_or_default();
-        let text = if known < RUNS_MIN {
-            format!("None. A change can be shown from {RUNS_MIN} runs on.")
-        } else {
-            "None.".to_owned()
+        let text = match history.runs_needed() {
+            Some(needed) if known < needed => format!("None. A change can be shown from {needed} runs on."),
+            Some(_) => "None.".to_owned(),
+            None => "None. With so many series no change can be shown: select fewer by --metric, --workload or --arm.".to_owned(),
         };
         return vec![Block::Paragraph(text.into())];
     }
@@ -116,6 +118,11 @@ fn changes(history: &History) -> Vec<Block> {
     }
     blocks.extend(titled_list("Differences that may be the cause", shown));
     blocks
+}
+
+/// A p value with four decimals: `0.0286`, `<0.0001`.
+fn p_value(p: f64) -> String {
+    if p < P_MIN { format!("<{P_MIN}") } else { format!("{p:.4}") }
 }
 
 fn run_after<'a>(history: &'a History, series: &Series, change: &LevelChange) -> Option<&'a PastRun> {
@@ -132,14 +139,15 @@ fn overview(history: &History) -> Table {
         Column::number("newest run"),
     ]);
     for series in &history.series {
-        let medians: Vec<f64> = series.points.iter().map(|point| point.median).collect();
-        let human = |value: Option<f64>| Cell::number(value.map(|value| series.metric.human(value)));
+        let human = |points: &[Point]| {
+            Cell::number(series.median(points).map(|(value, bound)| series.human(value, bound)))
+        };
         table.rows.push(vec![
             title(series).into(),
-            Cell::Count(medians.len() as u64),
+            Cell::Count(series.points.len() as u64),
             trend(series).into(),
-            human(netduel_stats::summary::median(&medians)),
-            human(medians.last().copied()),
+            human(&series.points),
+            human(series.points.last().map(std::slice::from_ref).unwrap_or_default()),
         ]);
     }
     table.notes.push(format!(
@@ -170,7 +178,7 @@ fn figure(history: &History, series: &Series) -> Figure {
     let metric = &series.metric;
     let scale =
         if metric.is_packet_rate() { scaled_packets(values()) } else { scaled(metric.metric, values()) };
-    let name = |point: &crate::history::Point| {
+    let name = |point: &Point| {
         history
             .runs
             .get(point.run)
@@ -180,7 +188,8 @@ fn figure(history: &History, series: &Series) -> Figure {
         .zip(&series.points)
         .map(|(number, point): (u32, _)| {
             let [low, high] = point.quartiles.map(|value| scale.plotted(value));
-            json!([number, scale.plotted(point.median), low, high, name(point)])
+            let bound = point.median_bound().map(|bound| bound.sign().trim_end());
+            json!([number, scale.plotted(point.median), low, high, name(point), bound])
         })
         .collect();
     let changes = series.changes.iter().map(|change| {
@@ -188,16 +197,19 @@ fn figure(history: &History, series: &Series) -> Figure {
             change.at + 1,
             scale.plotted(change.before),
             scale.plotted(change.after),
-            change.words(metric)
+            change.words(series)
         ])
     });
     let changes: Vec<_> = changes.collect();
-    let in_words: Vec<String> = series.changes.iter().map(|change| change.words(metric)).collect();
+    let in_words: Vec<String> = series.changes.iter().map(|change| change.words(series)).collect();
     let in_words = if in_words.is_empty() { "no change of level".to_owned() } else { in_words.join("; ") };
+    let has_bounds = series.points.iter().any(|point| point.median_bound().is_some());
+    let bounds = if has_bounds { BOUNDS } else { "" };
     Figure {
         title: "Value by run".to_owned(),
-        reading: "Dot: median of the valid trials of a run; line: its quartiles. Horizontal: the level between changes. Dashed: a change."
-            .to_owned(),
+        reading: format!(
+            "Dot: median of the valid trials of a run; line: its quartiles. Horizontal: the level between changes. Dashed: a change.{bounds}"
+        ),
         alternative: format!("{} by run: {in_words}", title(series)),
         chart: Chart::Plot(Plot::new("history", json!({ "unit": scale.unit, "points": points, "changes": changes }))),
         data: Some(table(history, series, scale)),
@@ -222,16 +234,20 @@ fn table(history: &History, series: &Series, scale: Scaled) -> Table {
         let notes = run.annotations.notes.iter().map(|(key, value)| format!("{key}={value}"));
         let notes: Vec<String> = title.chain(notes).collect();
         let change = series.changes.iter().find(|change| change.at == place);
-        let [low, high] = point.quartiles.map(|value| number(Some(value), scale));
+        let shown = |value: f64, bound: Option<Bound>| {
+            let sign = bound.map_or("", Bound::sign);
+            Cell::Number(format!("{sign}{}", number(Some(value), scale).text()))
+        };
+        let ([low, high], [of_low, of_median, of_high]) = (point.quartiles, point.bounds);
         table.rows.push(vec![
             run.id.as_str().into(),
             words::date(run.started_unix_ms).into(),
-            number(Some(point.median), scale),
-            low,
-            high,
+            shown(point.median, of_median),
+            shown(low, of_low),
+            shown(high, of_high),
             Cell::Count(point.n as u64),
             if notes.is_empty() { Cell::Absent } else { notes.join(", ").into() },
-            change.map_or(Cell::Absent, |change| change.words(&series.metric).into()),
+            change.map_or(Cell::Absent, |change| change.words(series).into()),
         ]);
     }
     let mut table = table.without_empty_columns();
@@ -258,7 +274,8 @@ fn method() -> Vec<Block> {
             format!(
                 "Between two runs, where the medians of the runs before differ from those after more clearly than in random orders of the same \
                  values: the largest standardised rank sum over all points, at least two runs on each side. The probability of any change in \
-                 a history without one is at most {} over all series. Both sides of a change are searched again.",
+                 a history without one is at most {} over all series. Both sides of a change are searched again. A level is a median, so \
+                 values that are mostly equal on both sides have no change.",
                 percent_exact(LEVEL)
             ),
         ),

@@ -22,6 +22,9 @@ const RATES_BELOW_MEDIAN: f64 = 30.0;
 /// Steps of a cumulative distribution: half a percent each, finer than a line on a screen shows.
 const CUMULATIVE_STEPS: usize = 200;
 
+/// How a picture marks values that are bounds.
+pub(super) const BOUNDS: &str = " An arrow marks a bound: the true value lies in its direction.";
+
 /// A metric by block; absent when it has no picture. Blocks of different runs have nothing in common, so no line joins them.
 pub(super) fn by_block(workload: &WorkloadAnalysis, metric: &MetricAnalysis, sides: Sides) -> Option<Figure> {
     if !is_shown(metric) {
@@ -52,8 +55,7 @@ pub(super) fn by_block(workload: &WorkloadAnalysis, metric: &MetricAnalysis, sid
         }
     };
     let has_bounds = metric.arms.iter().any(|arm| !arm.at_least.is_empty());
-    let bounds =
-        if has_bounds { " An arrow marks a bound: the true value lies in its direction." } else { "" };
+    let bounds = if has_bounds { BOUNDS } else { "" };
     let is_contended = metric.metric.is_cpu() && workload.arms.iter().any(ArmAnalysis::has_cpu_contention);
     let contended = if is_contended { " Contains CPU time of other processes: not comparable." } else { "" };
     Some(Figure {

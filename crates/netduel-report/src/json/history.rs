@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::envelope::{Document, Envelope, Origin, iso_8601};
 use super::figures::VerdictTone;
 use super::listing::Note;
+use crate::analysis::Bound;
 use crate::history::{History, LEVEL, PastRun, Series};
 
 /// One plan over many stored runs: `netduel history --json`, `netduel history --format json`.
@@ -20,6 +21,8 @@ pub struct HistoryDocument {
     pub question: String,
     /// Probability of any change in a history without one, over all series, at most.
     pub false_alarm_ratio: f64,
+    /// Runs from which on a change halfway can be found in a series; null with so many series that 200 runs are too few.
+    pub runs_needed: Option<usize>,
     /// The runs in the order of their start.
     pub runs: Vec<HistoryRun>,
     /// A series for each workload, arm and metric.
@@ -78,10 +81,16 @@ pub struct HistoryPoint {
     pub n: usize,
     /// Median.
     pub median: f64,
+    /// What the median bounds, because of values that are bounds; null when it is exact.
+    pub median_bound: Option<Bound>,
     /// First quartile.
     pub quartile_1: f64,
+    /// What the first quartile bounds; null when it is exact.
+    pub quartile_1_bound: Option<Bound>,
     /// Third quartile.
     pub quartile_3: f64,
+    /// What the third quartile bounds; null when it is exact.
+    pub quartile_3_bound: Option<Bound>,
 }
 
 /// A change of level.
@@ -93,9 +102,13 @@ pub struct HistoryChange {
     pub p_value: f64,
     /// Median of the runs before it, back to the previous change, in the unit of the metric.
     pub before: f64,
+    /// What this median bounds; null when it is exact.
+    pub before_bound: Option<Bound>,
     /// Median of the runs after it, up to the next change, in the unit of the metric.
     pub after: f64,
-    /// Whether it is an improvement.
+    /// What this median bounds; null when it is exact.
+    pub after_bound: Option<Bound>,
+    /// Whether it is an improvement; `open` where bounds do not show the direction.
     pub tone: VerdictTone,
     /// The change in words.
     pub text: String,
@@ -111,6 +124,7 @@ impl HistoryDocument {
             plan: history.plan.clone(),
             question: history.question.clone(),
             false_alarm_ratio: LEVEL,
+            runs_needed: history.runs_needed(),
             runs: history.runs.iter().map(HistoryRun::of).collect(),
             series: history.series.iter().map(|one| HistorySeries::of(history, one)).collect(),
         }
@@ -136,21 +150,33 @@ impl HistorySeries {
             let point = series.points.get(place);
             point.and_then(|point| history.runs.get(point.run)).map_or_else(String::new, |run| run.id.clone())
         };
-        let points = series.points.iter().enumerate().map(|(place, point)| HistoryPoint {
-            run: run(place),
-            n: point.n,
-            median: point.median,
-            quartile_1: point.quartiles[0],
-            quartile_3: point.quartiles[1],
+        let points = series.points.iter().enumerate().map(|(place, point)| {
+            let ([quartile_1, quartile_3], [quartile_1_bound, median_bound, quartile_3_bound]) =
+                (point.quartiles, point.bounds);
+            HistoryPoint {
+                run: run(place),
+                n: point.n,
+                median: point.median,
+                median_bound,
+                quartile_1,
+                quartile_1_bound,
+                quartile_3,
+                quartile_3_bound,
+            }
         });
-        let changes = series.changes.iter().map(|change| HistoryChange {
-            run: run(change.at),
-            p_value: change.p_value,
-            before: change.before,
-            after: change.after,
-            tone: VerdictTone::of(change.tone),
-            text: change.words(&series.metric),
-            differences: change.causes.clone(),
+        let changes = series.changes.iter().map(|change| {
+            let [before_bound, after_bound] = change.bounds;
+            HistoryChange {
+                run: run(change.at),
+                p_value: change.p_value,
+                before: change.before,
+                before_bound,
+                after: change.after,
+                after_bound,
+                tone: VerdictTone::of(change.tone),
+                text: change.words(series),
+                differences: change.causes.clone(),
+            }
         });
         Self {
             workload: series.workload.to_string(),

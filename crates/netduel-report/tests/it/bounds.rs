@@ -16,7 +16,7 @@ use crate::figures::kinds;
 use crate::json;
 
 /// Round trips of some blocks, in which the path of an arm stalled in the first `stalled` blocks.
-fn with_stalls(blocks: u32, stalled: [u32; 2]) -> Run {
+pub fn with_stalls(blocks: u32, stalled: [u32; 2]) -> Run {
     let recipe = Recipe { workloads: vec!["rr"], effect: 3.0, blocks, ..Recipe::default() };
     let mut run = build(&recipe);
     for trial in &mut run.trials {
@@ -43,9 +43,10 @@ fn trials_without_a_round_trip_count_as_bounds() {
     let (baseline, _, verdict, _, warnings) = words(&with_stalls(8, [0, 0]));
     assert!(baseline.ends_with("(n 8)") && verdict.contains("lower ["), "{baseline} {verdict}");
     assert!(!warnings.contains(&"no round trips".to_owned()));
-    // The baseline stalled: every trial counts, and the arm is still better.
+    // The baseline stalled: every trial counts, and the arm is still better, by at least the estimate.
     let (baseline, _, verdict, answer, warnings) = words(&with_stalls(8, [3, 0]));
     assert!(baseline.ends_with("(n 8)") && verdict.contains("lower ["), "{baseline} {verdict}");
+    assert!(verdict.starts_with("at least ") && answer.contains("round trip p50"), "{verdict} {answer}");
     assert!(
         answer.contains("; 3 of 8 trials of synthetic had no round trip in the steady window"),
         "{answer}"
@@ -115,6 +116,10 @@ fn bounds_are_no_quantiles_of_prometheus() {
     assert!(has("", "accelerated") && has("_sum", "accelerated"), "{page}");
     assert!(!has("", "synthetic") && !has("_sum", "synthetic"), "{page}");
     assert!(has("_count", "synthetic"), "{page}");
+    // The verdict holds; its ratio is at least the estimate, which the format cannot say.
+    let verdict = page.lines().find(|line| line.starts_with("netduel_verdict{") && line.contains("better"));
+    assert!(verdict.unwrap().ends_with(" 1"), "{page}");
+    assert!(!page.contains("netduel_effect_ratio"), "{page}");
 }
 
 #[test]

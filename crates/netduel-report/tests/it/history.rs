@@ -1,11 +1,15 @@
 //! Histories of one plan: levels that changed, the facts that changed with them, and what does not belong to a series.
 use netduel_model::metric::Metric;
 use netduel_model::units::Nanos;
+use netduel_report::analysis::Bound;
 use netduel_report::history::{History, PastRun, Selection, Series};
 use netduel_report::json::history::HistoryDocument;
 use netduel_report::words::Tone;
 use netduel_report::{analyse_run, document, html, markdown, terminal};
 
+use serde_json::Value;
+
+use crate::bounds::with_stalls;
 use crate::builder::{Recipe, build};
 use crate::json::{origin, printed};
 
@@ -88,7 +92,8 @@ fn run_with_other_settings_is_in_no_series_and_one_of_another_plan_in_no_history
     let one = series(&history, "accelerated", Metric::Throughput);
     assert_eq!((one.points.len(), one.other_runs), (7, 1));
     let page = markdown::page(&document::of_history(&history));
-    assert!(page.contains("None. A change can be shown from 8 runs on."), "{page}");
+    // Four series share the level.
+    assert!(page.contains("None. A change can be shown from 10 runs on."), "{page}");
     assert!(page.contains("1 run of the plan not shown"), "{page}");
 }
 
@@ -106,6 +111,54 @@ fn selection_shows_one_series_also_of_a_metric_without_verdicts() {
     assert_eq!(history.series.len(), 1);
     assert_eq!((history.series[0].arm.as_str(), history.series[0].metric.metric), ("accelerated", metric));
     assert_eq!(history.series[0].points.len(), 3);
+}
+
+#[test]
+fn change_is_found_from_the_stated_number_of_runs_on() {
+    let one = Selection {
+        metric: Some(Metric::Throughput),
+        workload: Some("bulk".parse().unwrap()),
+        arm: Some("accelerated".parse().unwrap()),
+    };
+    for (selection, needed) in [(&Selection::default(), 10), (&one, 8)] {
+        for count in [needed - 1, needed] {
+            let history = history(&runs(count, count / 2, [3.0, 2.0]), selection);
+            assert_eq!(history.runs_needed(), Some(needed as usize));
+            let changes = &series(&history, "accelerated", Metric::Throughput).changes;
+            assert_eq!(changes.len(), usize::from(count == needed), "{count} of {needed}: {changes:?}");
+            let page = markdown::page(&document::of_history(&history));
+            let text = format!("None. A change can be shown from {needed} runs on.");
+            assert_eq!(page.contains(&text), count < needed, "{page}");
+        }
+    }
+}
+
+#[test]
+fn bounds_have_their_sign_in_every_format_of_a_history() {
+    let run = |day: u64| {
+        let mut run = with_stalls(8, [0, if day == 2 { 8 } else { 0 }]);
+        run.header.id = format!("demo-{day:02}").parse().unwrap();
+        run.header.started_unix_ms += day * 86_400_000;
+        run
+    };
+    let runs: Vec<_> = (0..3).map(run).collect();
+    let history = history(&runs, &Selection { metric: Some(Metric::LatencyP50), ..Selection::default() });
+    let stalled = series(&history, "accelerated", Metric::LatencyP50);
+    assert_eq!(stalled.points[2].bounds, [Some(Bound::AtLeast); 3]);
+    assert_eq!(stalled.points[1].bounds, [None; 3]);
+    let shown = document::of_history(&history);
+    let page = terminal::report(&shown, 200, false);
+    let overview = page.lines().find(|line| line.contains("round trip p50 of rr on accelerated")).unwrap();
+    assert!(overview.ends_with(">= 4.30 s"), "the newest run: {overview}");
+    assert!(page.contains(">= 4.30  ") && markdown::page(&shown).contains("&gt;= 4.30 |"), "{page}");
+    let page = html::page(&shown);
+    assert!(page.contains("&gt;= 4.30") && page.contains("An arrow marks a bound"));
+    let document = printed(&HistoryDocument::of(&history, &origin()));
+    let all = document["series"].as_array().unwrap();
+    let points = &all.iter().find(|one| one["arm"] == "accelerated").unwrap()["points"];
+    for key in ["median_bound", "quartile_1_bound", "quartile_3_bound"] {
+        assert_eq!((&points[2][key], &points[1][key]), (&"at-least".into(), &Value::Null), "{points}");
+    }
 }
 
 #[test]
