@@ -167,8 +167,8 @@ fn values(
     families.add(name, "summary", &help, "_count", &own, numbers.len() as f64);
 }
 
-/// The verdict as one state of four, and the ratio with its interval. A difference has no base unit of its own in a common name, so
-/// metrics that can be 0 have only the state.
+/// The verdict as one state of four, and the ratio with its interval; nothing for a metric that is not judged. A difference has no base unit of
+/// its own in a common name, so metrics that can be 0 have only the state; so have comparisons of values that are bounds.
 fn verdict(
     plan: &str,
     workload: &WorkloadAnalysis,
@@ -176,8 +176,9 @@ fn verdict(
     comparison: &Comparison,
     families: &mut Families,
 ) {
+    let Some(judged) = comparison.judged.as_ref() else { return };
     let baseline = workload.arms.first().map_or("", |arm| arm.arm.as_str());
-    let judged = comparison.judged.as_ref().filter(|_| comparison.withheld.is_none());
+    let judged = Some(judged).filter(|_| comparison.withheld.is_none());
     let own = [
         ("plan", plan),
         ("workload", workload.name.as_str()),
@@ -192,7 +193,7 @@ fn verdict(
         families.add("netduel_verdict", "gauge", help, "", &labels, f64::from(u8::from(state == tone)));
     }
     let Some(estimate) = judged.and_then(|judged| judged.estimate) else { return };
-    if metric.metric.scale() != Scale::Ratio {
+    if metric.metric.scale() != Scale::Ratio || comparison.has_bounds() {
         return;
     }
     for (end, value) in [("estimate", estimate.centre), ("low", estimate.low), ("high", estimate.high)] {

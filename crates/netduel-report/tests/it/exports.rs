@@ -94,6 +94,27 @@ fn samples_have_the_values_of_the_report_in_base_units_and_no_time() {
     }
 }
 
+#[test]
+fn metric_without_a_verdict_has_no_verdict_in_prometheus() {
+    let run = build(&Recipe { workloads: vec!["bulk", "rr"], ..Recipe::default() });
+    let analysis = analyse_run(&run);
+    let page = prometheus::page(&run, &analysis);
+    let has_verdict = |workload: &str, metric: Metric| {
+        let labels =
+            format!("netduel_verdict{{plan=\"demo\",workload=\"{workload}\",metric=\"{}\"", metric.key());
+        page.lines().any(|line| line.starts_with(&labels))
+    };
+    for workload in &analysis.workloads {
+        assert!(workload.unjudged.iter().any(|metric| !metric.comparisons.is_empty()));
+        for metric in &workload.judged {
+            assert!(has_verdict(workload.name.as_str(), metric.metric), "{:?}", metric.metric);
+        }
+        for metric in &workload.unjudged {
+            assert!(!has_verdict(workload.name.as_str(), metric.metric), "{:?}: {page}", metric.metric);
+        }
+    }
+}
+
 /// A parsed line: tags, fields, time. Panics where the line breaks a rule of the protocol.
 fn parsed(line: &str) -> (BTreeMap<String, String>, BTreeMap<String, String>, i64) {
     let (mut parts, mut part, mut is_quoted, mut is_escaped) = (Vec::new(), String::new(), false, false);
