@@ -12,7 +12,7 @@ use netduel_model::workload::WorkUnit;
 use netduel_stats::paired::{self, Estimate};
 
 use super::sizes::common_size;
-use super::{Analysis, ArmAnalysis, ArmPackets, ArmValues, MetricAnalysis, WorkloadAnalysis};
+use super::{Analysis, ArmAnalysis, ArmPackets, ArmValues, Bound, MetricAnalysis, WorkloadAnalysis};
 
 /// A run beside the figures.
 #[derive(Debug, Clone, Copy)]
@@ -58,6 +58,8 @@ pub struct PublishedComparison {
     pub n: usize,
     /// Hodges-Lehmann estimate of the run's value with its interval, in the unit of the metric; absent without a usable value.
     pub estimate: Option<Estimate>,
+    /// What the estimate and its interval bound, because values of the run are bounds: they rise with each value.
+    pub bound: Option<Bound>,
     /// Size of the run's hosts; absent where it is unknown or differs between them.
     pub size: Option<String>,
     /// Where the interval lies.
@@ -225,9 +227,10 @@ impl Found<'_> {
             paired::estimate(&pairs, scale, confidence)
         };
         let estimate = of(neutral);
+        let bound = Some(Bound::of_values(self.metric)).filter(|_| !self.values.at_least.is_empty());
         let standing = match &estimate {
             _ if !figure.is_comparable() => Standing::OtherDefinition,
-            _ if !self.values.at_least.is_empty() => Standing::Bounds,
+            _ if bound.is_some() => Standing::Bounds,
             Some(own) => standing(own, figure.range(), scale, margin, of),
             None => Standing::TooFew,
         };
@@ -239,6 +242,7 @@ impl Found<'_> {
             unit: self.unit,
             n: estimate.as_ref().map_or(0, |estimate| estimate.n),
             estimate,
+            bound,
             size: self.size.clone(),
             standing,
         }

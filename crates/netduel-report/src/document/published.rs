@@ -8,7 +8,7 @@ use netduel_stats::summary;
 use super::block::{Block, Scope, Section};
 use super::table::{Cell, Column, Table};
 use crate::analysis::published::is_about;
-use crate::analysis::{Analysis, ArmAnalysis, WorkloadAnalysis, common_size};
+use crate::analysis::{Analysis, ArmAnalysis, Bound, WorkloadAnalysis, common_size};
 use crate::words;
 
 /// The column of shares.
@@ -83,8 +83,8 @@ fn rows(
     let before = table.rows.len();
     for workload in &analysis.workloads {
         for arm in workload.arms.iter().filter(|arm| is_about(figure, arm, analysis, bed)) {
-            let Some((value, words)) = value(figure, workload, arm) else { continue };
-            let share = (is_same_size && figure.is_comparable).then(|| share(value, figure));
+            let Some((value, bound, words)) = value(figure, workload, arm) else { continue };
+            let share = (is_same_size && figure.is_comparable).then(|| share(value, bound, figure));
             table.rows.push(vec![
                 Cell::from(words::published::place(figure)),
                 Cell::from(words::published::title(figure)),
@@ -122,19 +122,52 @@ fn of_packets(rate: &Packets) -> Vec<Cell> {
     ]
 }
 
-/// The median of an arm in the metric of a figure, as a number and in words.
-fn value(figure: &Figure, workload: &WorkloadAnalysis, arm: &ArmAnalysis) -> Option<(f64, String)> {
+/// The median of an arm in the metric of a figure, what it bounds, and both in words.
+fn value(
+    figure: &Figure,
+    workload: &WorkloadAnalysis,
+    arm: &ArmAnalysis,
+) -> Option<(f64, Option<Bound>, String)> {
     let Measure::Metric(wanted) = figure.measure else { return None };
     let metric = workload.judged.iter().chain(&workload.unjudged).find(|metric| metric.metric == wanted)?;
     let values = metric.arms.iter().find(|values| values.arm == arm.arm)?;
     let median = summary::quantile(&values.numbers(), 0.5)?;
-    Some((median, metric.human(median)))
+    let bound = values.bound_at(wanted, 0.5);
+    Some((median, bound, words::metric_value_or_bound(wanted, metric.unit, median, bound)))
 }
 
-/// The share of the published range: of its nearer end; `within it` inside.
-fn share(value: f64, figure: &Figure) -> String {
-    if (figure.low..=figure.high).contains(&value) {
-        return if figure.low < figure.high { "within the range".to_owned() } else { words::percent(1.0) };
+/// The share of the published range: of its nearer end; `within the range` inside. That of a bound is of the end beyond which it may lie.
+fn share(value: f64, bound: Option<Bound>, figure: &Figure) -> String {
+    let is_within = (figure.low..=figure.high).contains(&value);
+    let sign = bound.map_or("", Bound::sign);
+    match bound {
+        None if is_within && figure.low < figure.high => "within the range".to_owned(),
+        _ if value < figure.low => format!("{sign}{}", words::percent(value / figure.low)),
+        _ if is_within => format!("{sign}{}", words::percent(1.0)),
+        _ => format!("{sign}{}", words::percent(value / figure.high)),
     }
-    words::percent(value / if value < figure.low { figure.low } else { figure.high })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn share_has_the_sign_of_a_bound_and_may_exceed_the_published_value() {
+        let range = figures().iter().find(|figure| figure.low < figure.high).unwrap();
+        let value = figures().iter().find(|figure| figure.low >= figure.high).unwrap();
+        let middle = f64::midpoint(range.low, range.high);
+        let bound = Some(Bound::LessThan);
+        for (value, bound, figure, words) in [
+            (value.low, None, value, "100 %"),
+            (value.low * 1.5, None, value, "150 %"),
+            (value.low * 0.64, None, value, "64 %"),
+            (value.low * 0.64, bound, value, "< 64 %"),
+            (middle, None, range, "within the range"),
+            (middle, bound, range, "< 100 %"),
+            (range.high * 2.0, None, range, "200 %"),
+        ] {
+            assert_eq!(share(value, bound, figure), words);
+        }
+    }
 }

@@ -7,7 +7,7 @@ use netduel_stats::paired::Estimate;
 
 use super::text::percent_exact;
 use super::verdict::{amount, bounded, effect};
-use super::{Tone, metric_value, packet_rate};
+use super::{Tone, metric_value_or_bound, packet_rate};
 use crate::analysis::compare::RunComparison;
 use crate::analysis::published::{Published, PublishedComparison, PublishedFigure, Standing};
 
@@ -94,9 +94,9 @@ pub(crate) fn range(figure: &Figure) -> String {
     }
 }
 
-/// The value of the run with its interval: `6.12 Gbit/s [6.02 Gbit/s, 6.31 Gbit/s] (n 8)`.
+/// The value of the run with its interval: `6.12 Gbit/s [6.02 Gbit/s, 6.31 Gbit/s] (n 8)`; each with its sign where values are bounds.
 pub fn beside_published(one: &PublishedComparison) -> String {
-    let human = |value: f64| metric_value(one.metric, one.unit, value);
+    let human = |value: f64| metric_value_or_bound(one.metric, one.unit, value, one.bound);
     match &one.estimate {
         None => "no valid value".to_owned(),
         Some(Estimate { centre, high, .. }) if high.is_infinite() => {
@@ -174,6 +174,7 @@ mod tests {
     use netduel_model::workload::WorkUnit;
 
     use super::*;
+    use crate::analysis::Bound;
 
     fn one(standing: Standing) -> PublishedComparison {
         PublishedComparison {
@@ -184,9 +185,33 @@ mod tests {
             unit: WorkUnit::Datagram,
             n: 8,
             estimate: None,
+            bound: None,
             size: None,
             standing,
         }
+    }
+
+    #[test]
+    fn value_that_rests_on_bounds_has_their_sign() {
+        let estimate = |high| Estimate {
+            n: 8,
+            centre: 6.12e9,
+            low: 6.02e9,
+            high,
+            confidence: 0.99,
+            p_value: 0.01,
+        };
+        let words = |high, bound| {
+            beside_published(&PublishedComparison {
+                estimate: Some(estimate(high)),
+                bound,
+                ..one(Standing::Bounds)
+            })
+        };
+        assert_eq!(words(6.31e9, None), "6.12 Gbit/s [6.02 Gbit/s, 6.31 Gbit/s] (n 8)");
+        let bound = Some(Bound::of_values(Metric::Throughput));
+        assert_eq!(words(6.31e9, bound), "< 6.12 Gbit/s [< 6.02 Gbit/s, < 6.31 Gbit/s] (n 8)");
+        assert_eq!(words(f64::INFINITY, bound), "< 6.12 Gbit/s (n 8)");
     }
 
     #[test]
