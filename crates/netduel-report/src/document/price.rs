@@ -12,7 +12,7 @@ use netduel_stats::summary;
 use super::block::{Block, FactGroup, Scope, Section};
 use super::table::{Cell, Column, Table};
 use super::verdicts::{Effect, Sides};
-use crate::analysis::{Analysis, ArmValues, Comparison, MetricAnalysis};
+use crate::analysis::{Analysis, ArmValues, Bound, Comparison, MetricAnalysis};
 use crate::words::{self, Tone};
 
 /// Hosts of an arm.
@@ -170,8 +170,10 @@ fn table(source: Source<'_>, analysis: &Analysis) -> Table {
                 table.rows.push(vec![
                     Cell::from(workload.name.to_string()),
                     Cell::from(arm.arm.to_string()),
-                    median(arm).map_or(Cell::Absent, |value| Cell::from(metric.human(value))),
-                    Cell::from(match (&price, median(arm)) {
+                    median(metric, arm).map_or(Cell::Absent, |(value, bound)| {
+                        Cell::from(words::metric_value_or_bound(metric.metric, metric.unit, value, bound))
+                    }),
+                    Cell::from(match (&price, median(metric, arm)) {
                         (Some(price), Some(value)) => rate(metric, value, price),
                         _ => "price unknown".to_owned(),
                     }),
@@ -193,8 +195,9 @@ fn table(source: Source<'_>, analysis: &Analysis) -> Table {
     table
 }
 
-fn median(arm: &ArmValues) -> Option<f64> {
-    summary::quantile(&arm.numbers(), 0.5)
+/// The median of an arm, and what it bounds.
+fn median(metric: &MetricAnalysis, arm: &ArmValues) -> Option<(f64, Option<Bound>)> {
+    Some((summary::quantile(&arm.numbers(), 0.5)?, arm.bound_at(metric.metric, 0.5)))
 }
 
 /// The divisor and the unit of a rate that is worth money; `None` for other metrics.
@@ -207,11 +210,13 @@ fn per_money(metric: &MetricAnalysis) -> Option<(f64, &'static str)> {
     }
 }
 
-fn rate(metric: &MetricAnalysis, value: f64, price: &Money) -> String {
+fn rate(metric: &MetricAnalysis, (value, bound): (f64, Option<Bound>), price: &Money) -> String {
     let Some((divisor, unit)) = per_money(metric).filter(|_| price.amount > 0.0) else {
         return "price unknown".to_owned();
     };
-    format!("{} {unit} per {} and hour", words::significant(value / divisor / price.amount), price.currency)
+    let sign = bound.map_or("", Bound::sign);
+    let rate = words::significant(value / divisor / price.amount);
+    format!("{sign}{rate} {unit} per {} and hour", price.currency)
 }
 
 /// What a proven difference saves or costs, and what the same work does on hosts of another price. The prices are those of the baseline and of
@@ -225,7 +230,8 @@ fn worth(
     let Effect::Ratio { centre, .. } = words::shown_effect(metric.metric, judged, Sides::Arms) else {
         return "inconclusive".to_owned();
     };
-    let ratio = match words::tone(metric.metric, judged) {
+    let tone = words::tone(metric.metric, judged);
+    let ratio = match tone {
         Tone::Better | Tone::Worse => centre,
         Tone::Same if baseline == own => return "no difference that matters".to_owned(),
         Tone::Same => 1.0,
@@ -238,11 +244,83 @@ fn worth(
         return "price unknown".to_owned();
     }
     let share = 1.0 - own.amount / ratio / baseline.amount;
+    let has_bounds = comparison.is_some_and(Comparison::has_bounds);
+    // With bounds a better arm is better, and a worse one worse, by at least the estimate.
+    let limit = match (tone, share < 0.0) {
+        _ if !has_bounds => "",
+        (Tone::Better, false) | (Tone::Worse, true) => "at least ",
+        _ => "at most ",
+    };
     let amount = baseline.times(share.abs());
-    if share < 0.0 {
+    match share {
+        share if share >= 0.0 => format!("saves {limit}{amount} an hour ({})", words::percent(share)),
+        share if share > -0.1 => format!("costs {limit}{amount} more an hour ({})", words::percent(-share)),
         // Not a share of a whole: three times the price for the same work is 200 % more.
-        format!("costs {amount} more an hour ({:.0} %)", share.abs() * 100.0)
-    } else {
-        format!("saves {amount} an hour ({})", words::percent(share))
+        share => format!("costs {limit}{amount} more an hour ({:.0} %)", share.abs() * 100.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use netduel_model::metric::Metric;
+    use netduel_model::workload::WorkUnit;
+    use netduel_stats::paired::Estimate;
+    use netduel_stats::verdict::{Judged, Verdict};
+
+    use super::*;
+
+    fn comparison(centre: f64, at_least: [bool; 2]) -> Comparison {
+        let [low, high] = [centre * 0.99, centre * 1.01];
+        let estimate = Estimate { n: 8, centre, low, high, confidence: 0.95, p_value: 0.01 };
+        let verdict = if centre > 1.0 { Verdict::Higher { estimate } } else { Verdict::Lower { estimate } };
+        Comparison {
+            arm: "a".parse().unwrap(),
+            pairs: vec![(0, 1.0, centre); 8],
+            is_crossover: false,
+            at_least,
+            margin: 0.05,
+            blocks: 8,
+            contention: None,
+            judged: Some(Judged { verdict, estimate: Some(estimate), adjusted_p: Some(0.01) }),
+            withheld: None,
+        }
+    }
+
+    #[test]
+    fn worth_of_a_difference_that_rests_on_bounds_is_a_bound() {
+        let metric = MetricAnalysis {
+            metric: Metric::Throughput,
+            unit: WorkUnit::Byte,
+            arms: Vec::new(),
+            comparisons: Vec::new(),
+        };
+        let [one, four]: [Money; 2] = ["1 EUR", "4 EUR"].map(|text| text.parse().unwrap());
+        // Twice the rate or half of it, for the same price and for four times the price or a quarter.
+        for (centre, at_least, [baseline, own], words) in [
+            (2.0, [false; 2], [&one, &one], "saves 0.50 EUR an hour (50 %)"),
+            (2.0, [true, false], [&one, &one], "saves at least 0.50 EUR an hour (50 %)"),
+            (2.0, [true, false], [&one, &four], "costs at most 1.00 EUR more an hour (100 %)"),
+            (0.5, [false, true], [&one, &one], "costs at least 1.00 EUR more an hour (100 %)"),
+            (0.5, [false, true], [&four, &one], "saves at most 2.00 EUR an hour (50 %)"),
+            (0.997, [false; 2], [&one, &one], "costs 0.0030 EUR more an hour (0.3 %)"),
+        ] {
+            let comparison = comparison(centre, at_least);
+            assert_eq!(worth(&metric, Some(&comparison), [Some(baseline), Some(own)]), words);
+        }
+    }
+
+    #[test]
+    fn rate_that_is_a_bound_has_its_sign() {
+        let metric = MetricAnalysis {
+            metric: Metric::Throughput,
+            unit: WorkUnit::Byte,
+            arms: Vec::new(),
+            comparisons: Vec::new(),
+        };
+        let bounds = [1, 2].into_iter().collect();
+        let arm = ArmValues { arm: "a".parse().unwrap(), values: vec![(1, 2e9), (2, 4e9)], at_least: bounds };
+        let price: Money = "2 EUR".parse().unwrap();
+        let shown = rate(&metric, median(&metric, &arm).unwrap(), &price);
+        assert_eq!(shown, "< 1.50 Gbit/s per EUR and hour");
     }
 }
