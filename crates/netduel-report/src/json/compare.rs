@@ -130,8 +130,12 @@ pub struct RunValues {
     pub median_bound: Option<Bound>,
     /// First quartile.
     pub quartile_1: Option<f64>,
+    /// What the first quartile bounds; null when it is exact.
+    pub quartile_1_bound: Option<Bound>,
     /// Third quartile.
     pub quartile_3: Option<f64>,
+    /// What the third quartile bounds; null when it is exact.
+    pub quartile_3_bound: Option<Bound>,
     /// Value of each valid trial.
     pub values: Vec<BlockValue>,
 }
@@ -210,6 +214,8 @@ pub struct PublishedComparison {
     pub size: Option<String>,
     /// Usable values.
     pub values: usize,
+    /// What the estimate and its interval bound, because of values that are bounds; null when they are exact.
+    pub bound: Option<Bound>,
     /// Hodges-Lehmann estimate of the run's value, in the unit of the metric; null without a usable value.
     pub centre: Option<f64>,
     /// Lower end of its interval; null when the values are too few for one.
@@ -291,6 +297,7 @@ impl PublishedComparison {
             unit: one.metric.unit(),
             size: one.size.clone(),
             values: one.n,
+            bound: one.bound,
             centre: estimate.map(|estimate| estimate.centre),
             low: estimate.filter(|estimate| estimate.high.is_finite()).map(|estimate| estimate.low),
             high: estimate.map(|estimate| estimate.high).filter(|high| high.is_finite()),
@@ -422,7 +429,9 @@ impl RunValues {
             median: summary::median(&numbers),
             median_bound: run.bound_at(metric, 0.5),
             quartile_1: quantile(0.25),
+            quartile_1_bound: run.bound_at(metric, 0.25),
             quartile_3: quantile(0.75),
+            quartile_3_bound: run.bound_at(metric, 0.75),
             values: run.values.iter().map(of_block).collect(),
         }
     }
@@ -438,7 +447,7 @@ impl RunVerdict {
             values_own,
             scale: ComparisonScale::of(one.metric),
             margin: one.margin,
-            verdict: Verdict::in_words(one.metric, &one.judged, one.withheld, text),
+            verdict: Verdict::in_words(one.metric, &one.judged, (one.withheld, one.has_bounds), text),
             explained_by: one.explained_by.clone(),
         }
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::analysis::{
     self, Analysis, ArmLimit, ArmValues, Bound, Cause, CounterKind, MetricAnalysis, Withheld,
-    WorkloadAnalysis,
+    WorkloadAnalysis, is_estimated,
 };
 use crate::words;
 
@@ -46,8 +46,12 @@ pub struct MetricValues {
     pub median_bound: Option<Bound>,
     /// First quartile.
     pub quartile_1: Option<f64>,
+    /// What the first quartile bounds; null when it is exact.
+    pub quartile_1_bound: Option<Bound>,
     /// Third quartile.
     pub quartile_3: Option<f64>,
+    /// What the third quartile bounds; null when it is exact.
+    pub quartile_3_bound: Option<Bound>,
     /// Value of each valid trial.
     pub values: Vec<BlockValue>,
 }
@@ -68,7 +72,7 @@ pub struct BlockValue {
 pub struct Comparison {
     /// Arm.
     pub arm: String,
-    /// Blocks in which both arms have a value.
+    /// Blocks in which both arms have a value; in a crossover pairs of such blocks, one of each half.
     pub pairs: usize,
     /// Scale of the estimate and the margin.
     pub scale: ComparisonScale,
@@ -112,8 +116,10 @@ pub struct Verdict {
     pub more_blocks: Option<u32>,
     /// Two-sided p value of "no difference", corrected for all verdicts of the document (Holm).
     pub adjusted_p: Option<f64>,
-    /// Estimate and interval; null without a usable pair.
+    /// Estimate and interval; null without a usable pair, and where an inconclusive comparison has values that are bounds.
     pub estimate: Option<Estimate>,
+    /// Whether values are bounds, so that the effect is at least the estimate; only of the kinds `higher` and `lower`.
+    pub at_least: bool,
 }
 
 /// Kind of a verdict.
@@ -215,7 +221,9 @@ impl MetricValues {
             median: summary::median(&numbers),
             median_bound: arm.bound_at(metric, 0.5),
             quartile_1: quantile(0.25),
+            quartile_1_bound: arm.bound_at(metric, 0.25),
             quartile_3: quantile(0.75),
+            quartile_3_bound: arm.bound_at(metric, 0.75),
             values: arm.values.iter().map(of_block).collect(),
         }
     }
@@ -236,14 +244,15 @@ impl Comparison {
 
 impl Verdict {
     fn of(metric: Metric, comparison: &analysis::Comparison, judged: &Judged) -> Self {
-        Self::in_words(metric, judged, comparison.withheld, words::verdict(metric, comparison))
+        let seen = (comparison.withheld, comparison.has_bounds());
+        Self::in_words(metric, judged, seen, words::verdict(metric, comparison))
     }
 
-    /// With its text.
+    /// With its text, why it is withheld, and whether values are bounds.
     pub(super) fn in_words(
         metric: Metric,
         judged: &Judged,
-        withheld: Option<Withheld>,
+        (withheld, has_bounds): (Option<Withheld>, bool),
         text: String,
     ) -> Self {
         let (kind, more_blocks) = match judged.verdict {
@@ -257,13 +266,15 @@ impl Verdict {
                 (VerdictKind::Inconclusive, more.and_then(words::blocks_worth_naming))
             }
         };
+        let estimate = judged.estimate.as_ref().filter(|_| is_estimated(judged, has_bounds));
         Self {
             kind,
             tone: VerdictTone::of(words::tone(metric, Some(judged))),
             text,
             more_blocks,
             adjusted_p: judged.adjusted_p,
-            estimate: judged.estimate.as_ref().map(Estimate::of),
+            estimate: estimate.map(Estimate::of),
+            at_least: has_bounds && matches!(kind, VerdictKind::Higher | VerdictKind::Lower),
         }
     }
 }
