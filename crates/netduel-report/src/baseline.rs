@@ -309,11 +309,10 @@ fn fill(workload: &mut WorkloadAnalysis, own: BaselineValues) {
     for metric in own.metrics {
         let mut all = workload.judged.iter_mut().chain(&mut workload.unjudged);
         if !all.any(|one| one.metric == metric.metric) {
-            let none = |arm| ArmValues { arm, values: Vec::new(), at_least: BTreeSet::new() };
             workload.unjudged.push(MetricAnalysis {
                 metric: metric.metric,
                 unit,
-                arms: names.iter().cloned().map(none).collect(),
+                arms: names.iter().cloned().map(ArmValues::new).collect(),
                 comparisons: Vec::new(),
             });
         }

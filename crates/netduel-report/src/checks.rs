@@ -285,7 +285,8 @@ fn of_run_verdict(
 /// A verdict with its tone, and with the estimate where its words have none. `judged`: absent where the estimate says nothing.
 fn in_words(metric: Metric, judged: Option<&Judged>, verdict: &str, sides: Sides) -> String {
     let tone = words::tone(metric, judged);
-    let effect = words::shown_effect(metric, judged, sides);
+    // Only the estimate of a verdict without a result is shown: it does not rest on bounds.
+    let effect = words::shown_effect(metric, judged, false, sides);
     let is_stated = effect == Effect::Unknown || matches!(tone, Tone::Better | Tone::Worse);
     let estimate = if is_stated { String::new() } else { format!(" (estimate {})", effect.words()) };
     format!("{}{verdict}{estimate}", tone.mark())

@@ -189,6 +189,22 @@ pub struct ArmValues {
 }
 
 impl ArmValues {
+    /// Without values.
+    pub fn new(arm: ArmName) -> Self {
+        Self { arm, values: Vec::new(), at_least: BTreeSet::new() }
+    }
+
+    /// Adds the value of a block, and what it bounds, in place of that of an earlier attempt.
+    pub fn insert(&mut self, block: u32, (value, bound): (f64, Option<Bound>)) {
+        let place = self.values.partition_point(|(known, _)| *known < block);
+        match self.values.get_mut(place) {
+            Some((known, earlier)) if *known == block => *earlier = value,
+            _ => self.values.insert(place, (block, value)),
+        }
+        self.at_least.remove(&block);
+        self.at_least.extend(bound.map(|_| block));
+    }
+
     /// Whether the value of a block is a bound.
     pub fn bound_in(&self, metric: Metric, block: u32) -> Option<Bound> {
         self.at_least.contains(&block).then(|| Bound::of_values(metric))
@@ -264,6 +280,15 @@ pub enum Withheld {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn later_attempt_of_a_block_replaces_the_earlier_one() {
+        let mut values = ArmValues::new("a".parse().unwrap());
+        for (block, value) in [(1, (2.0, None)), (0, (7.0, Some(Bound::AtLeast))), (0, (1.0, None))] {
+            values.insert(block, value);
+        }
+        assert_eq!((values.values, values.at_least), (vec![(0, 1.0), (1, 2.0)], BTreeSet::new()));
+    }
 
     #[test]
     fn quantile_is_a_bound_when_a_bound_can_move_it() {

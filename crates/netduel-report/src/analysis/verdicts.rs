@@ -221,8 +221,7 @@ fn blocks_of_pair(block: u32, half: Option<u32>) -> impl Iterator<Item = u32> {
 fn crossed(pairs: Vec<(u32, f64, f64)>, half: Option<u32>, scale: Scale) -> Vec<(u32, f64, f64)> {
     let Some(half) = half else { return pairs };
     let mean = |one: f64, other: f64| match scale {
-        // Not the root of the product, which may be too large a number.
-        Scale::Ratio => one.sqrt() * other.sqrt(),
+        Scale::Ratio => (one * other).sqrt(),
         Scale::Difference => f64::midpoint(one, other),
     };
     let second: BTreeMap<u32, (f64, f64)> =

@@ -261,7 +261,8 @@ fn rows(
         let place = subject.runs.iter().position(|run| *run == verdict.run)?;
         let [first, own] = [metric.arms.first()?, metric.arms.get(place)?];
         let tone = words::tone(metric.metric, Some(&verdict.judged));
-        let effect = words::shown_effect(metric.metric, verdict.estimated(), Sides::Runs);
+        let estimated = verdict.estimated();
+        let effect = words::shown_effect(metric.metric, estimated, verdict.has_bounds, Sides::Runs);
         // A verdict with a result contains the estimate.
         let is_stated = effect == Effect::Unknown || matches!(tone, Tone::Better | Tone::Worse);
         let detail = if is_stated { String::new() } else { format!("estimate {}", effect.words()) };

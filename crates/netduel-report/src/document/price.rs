@@ -227,7 +227,9 @@ fn worth(
     [baseline, own]: [Option<&Money>; 2],
 ) -> String {
     let judged = comparison.and_then(|comparison| comparison.judged.as_ref());
-    let Effect::Ratio { centre, .. } = words::shown_effect(metric.metric, judged, Sides::Arms) else {
+    let has_bounds = comparison.is_some_and(Comparison::has_bounds);
+    let effect = words::shown_effect(metric.metric, judged, has_bounds, Sides::Arms);
+    let Effect::Ratio { centre, .. } = effect else {
         return "inconclusive".to_owned();
     };
     let tone = words::tone(metric.metric, judged);
@@ -244,7 +246,6 @@ fn worth(
         return "price unknown".to_owned();
     }
     let share = 1.0 - own.amount / ratio / baseline.amount;
-    let has_bounds = comparison.is_some_and(Comparison::has_bounds);
     // With bounds a better arm is better, and a worse one worse, by at least the estimate.
     let limit = match (tone, share < 0.0) {
         _ if !has_bounds => "",

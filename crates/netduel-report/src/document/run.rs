@@ -262,7 +262,8 @@ fn rows(
         let own = others.iter().find(|arm| arm.arm == comparison.arm)?;
         let judged = comparison.judged.as_ref();
         let tone = words::tone(metric.metric, judged);
-        let effect = words::shown_effect(metric.metric, comparison.estimated(), Sides::Arms);
+        let has_bounds = comparison.has_bounds();
+        let effect = words::shown_effect(metric.metric, comparison.estimated(), has_bounds, Sides::Arms);
         // A verdict with a result contains the estimate.
         let is_stated = effect == Effect::Unknown || matches!(tone, Tone::Better | Tone::Worse);
         let verdict = VerdictCell {

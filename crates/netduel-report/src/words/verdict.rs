@@ -258,8 +258,20 @@ pub fn times_with_interval(estimate: &Estimate) -> String {
     bracketed([estimate.centre, estimate.low, estimate.high], times).concat()
 }
 
-/// The estimate of a comparison as a ratio or a difference with its interval: `3.20x [2.90x, 3.50x]`.
-pub fn interval(metric: Metric, estimate: &Estimate, sides: Sides) -> String {
+/// The estimate of a comparison with its interval; absent without one. With bounds the difference of a result is at least so large:
+/// `>= 3.20x [2.90x, 3.50x]`, `<= 0.31x [0.29x, 0.34x]`.
+pub fn estimate(metric: Metric, judged: &Judged, has_bounds: bool, sides: Sides) -> Option<String> {
+    let words = interval(metric, judged.estimate.as_ref()?, sides);
+    let sign = match judged.verdict {
+        Verdict::Higher { .. } if has_bounds => ">= ",
+        Verdict::Lower { .. } if has_bounds => "<= ",
+        _ => "",
+    };
+    Some(format!("{sign}{words}"))
+}
+
+/// An estimate as a ratio or a difference with its interval: `3.20x [2.90x, 3.50x]`.
+fn interval(metric: Metric, estimate: &Estimate, sides: Sides) -> String {
     let values = [estimate.centre, estimate.low, estimate.high];
     let [centre, interval] = match metric.scale() {
         Scale::Ratio => bracketed(values, times_exactly),
@@ -294,10 +306,11 @@ fn times_exactly(ratio: f64) -> String {
     format!("{}x", three_digits(ratio))
 }
 
-/// The estimate behind a verdict, for a picture of it.
-pub fn shown_effect(metric: Metric, judged: Option<&Judged>, sides: Sides) -> Effect {
-    let Some(estimate) = judged.and_then(|judged| judged.estimate.as_ref()) else { return Effect::Unknown };
-    let words = interval(metric, estimate, sides);
+/// The estimate behind a verdict, for a picture of it. `has_bounds`: whether values that it rests on are bounds.
+pub fn shown_effect(metric: Metric, judged: Option<&Judged>, has_bounds: bool, sides: Sides) -> Effect {
+    let words = judged.and_then(|judged| estimate(metric, judged, has_bounds, sides));
+    let Some((judged, words)) = judged.zip(words) else { return Effect::Unknown };
+    let Some(estimate) = judged.estimate.as_ref() else { return Effect::Unknown };
     match metric.scale() {
         Scale::Ratio => {
             Effect::Ratio { centre: estimate.centre, low: estimate.low, high: estimate.high, words }
@@ -402,6 +415,12 @@ mod tests {
         let lower = of(Verdict::Lower { estimate: estimate(0.31, 0.29, 0.34) });
         assert_eq!(verdict(Metric::LatencyP50, &lower), "at least 69 % lower [66, 71]");
         assert_eq!(lower.estimated(), lower.judged.as_ref());
+        let shown = |one: &Comparison| {
+            let effect = shown_effect(Metric::LatencyP50, one.estimated(), one.has_bounds(), Sides::Arms);
+            effect.words().to_owned()
+        };
+        assert_eq!(shown(&lower), "<= 0.310x [0.290x, 0.340x]");
+        assert_eq!(shown(&Comparison { at_least: [false; 2], ..lower }), "0.310x [0.290x, 0.340x]");
         let open = of(inconclusive(Some(Forecast::About(3))));
         assert_eq!(open.estimated(), None, "its estimate may be too high or too low");
     }

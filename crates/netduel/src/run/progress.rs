@@ -1,5 +1,5 @@
 //! Progress of a run on standard error: bars on a terminal, plain lines elsewhere.
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::Builder;
 use std::time::Duration;
@@ -281,12 +281,10 @@ impl Progress {
     fn keep_figure(&mut self, trial: &Trial) {
         let slot = &trial.slot;
         let metric = self.headline_metric(&slot.workload, &slot.arm);
-        if let Some((value, bound)) = metric.and_then(|metric| trial_value(&self.plan, trial, metric)) {
-            let empty = || ArmValues { arm: slot.arm.clone(), values: Vec::new(), at_least: BTreeSet::new() };
+        if let Some(value) = metric.and_then(|metric| trial_value(&self.plan, trial, metric)) {
             let key = (slot.workload.clone(), slot.arm.clone());
-            let known = self.figures.entry(key).or_insert_with(empty);
-            known.values.push((slot.block, value));
-            known.at_least.extend(bound.map(|_| slot.block));
+            let known = self.figures.entry(key).or_insert_with(|| ArmValues::new(slot.arm.clone()));
+            known.insert(slot.block, value);
         }
     }
 
@@ -341,6 +339,8 @@ impl Progress {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use netduel_control::schedule;
     use netduel_model::ids::RunId;
     use netduel_store::Store;

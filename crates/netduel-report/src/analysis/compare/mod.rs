@@ -209,7 +209,7 @@ fn values(workload: &WorkloadAnalysis, metric: Metric, arm: &ArmName, label: &Ar
         .cloned();
     match own {
         Some(own) => ArmValues { arm: label.clone(), ..own },
-        None => ArmValues { arm: label.clone(), values: Vec::new(), at_least: BTreeSet::new() },
+        None => ArmValues::new(label.clone()),
     }
 }
 

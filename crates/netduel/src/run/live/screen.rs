@@ -20,8 +20,8 @@ const DETAILS_FROM: usize = 50;
 const HEAD: usize = 4;
 /// Longest name of a workload, an arm or a host that is not cut.
 const NAME_MAX: usize = 20;
-/// Longest interval in words that is not cut: `0.0536x [0.0512, 0.0561]`.
-const INTERVAL_MAX: usize = 26;
+/// Longest interval in words that is not cut: `<= 0.0536x [0.0512x, 0.0561x]`.
+const INTERVAL_MAX: usize = 29;
 const NANOS: f64 = 1e9;
 
 /// What the user chose, and what goes on beside the run.
@@ -276,7 +276,7 @@ fn arms(state: &State, view: &View, width: usize) -> Section {
         for arm in &state.plan.arms {
             let end = line.width() + each;
             if let Some(known) = state.values.get(&(workload.name.clone(), arm.name.clone(), *metric)) {
-                let values: Vec<f64> = known.values.iter().map(|(_, value)| *value).collect();
+                let values = known.by_block.numbers();
                 let room = each.saturating_sub(known.median.chars().count() + 2);
                 line = line
                     .with(Style::Plain, known.median.clone())
@@ -421,7 +421,7 @@ fn counts(state: &State) -> Section {
     let lines = state.plan.arms.iter().zip(&names).filter_map(|(arm, name)| {
         let counts = state.counts.get(&arm.name)?;
         let retransmits = counts.retransmits.map(|count| format!("{count} retransmits"));
-        let loss = counts.loss_max.map(|loss| format!("max loss {:.3} %", loss * 100.0));
+        let loss = counts.loss_max.map(|loss| format!("max loss {}", words::percent(loss)));
         let words: Vec<String> = retransmits.into_iter().chain(loss).collect();
         let is_lossy = counts.loss_max.is_some_and(|loss| loss > 0.0);
         let style = if is_lossy { Style::Notice } else { Style::Plain };

@@ -5,15 +5,15 @@ use netduel_control::coordinator::traffic_ns;
 use netduel_model::attempts;
 use netduel_model::event::Event;
 use netduel_model::ids::{ArmName, HostName, RunId, WorkloadName};
-use netduel_model::metric::{Metric, Scale};
+use netduel_model::metric::Metric;
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::RunEnd;
 use netduel_model::sample::LiveFigures;
 use netduel_model::trial::{Slot, Trial, Validity};
 use netduel_model::warning::Warning;
 use netduel_model::workload::Role;
-use netduel_report::analysis::{self, Analysis};
-use netduel_report::document::verdicts::Sides;
+use netduel_report::analysis::{self, Analysis, ArmValues};
+use netduel_report::document::verdicts::{Effect, Sides};
 use netduel_report::words;
 use netduel_report::words::Tone;
 
@@ -64,11 +64,11 @@ pub struct Current {
 }
 
 /// The values of an arm in a metric of a workload.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Values {
     /// By block, in the metric's unit.
-    pub values: Vec<(u32, f64)>,
-    /// The median with its unit.
+    pub by_block: ArmValues,
+    /// The median with its unit, and with a sign where it is a bound.
     pub median: String,
 }
 
@@ -83,9 +83,9 @@ pub struct Row {
     pub arm: ArmName,
     /// Whether it is the first metric of its workload.
     pub is_headline: bool,
-    /// The estimate with its interval, as words; empty without one.
+    /// The estimate with its interval, as words; empty without one, and where bounds leave it open.
     pub interval: String,
-    /// Centre, low and high end as ratios; absent for differences and without a finite interval.
+    /// Centre, low and high end as ratios; absent for differences, without a finite interval, and where bounds leave it open.
     pub ratio: Option<[f64; 3]>,
     /// Widths of the interval after each block: of a ratio as shares of the estimate, of a difference in the metric's unit.
     pub widths: Vec<f64>,
@@ -297,14 +297,14 @@ impl State {
         let Some(workload) = workload else { return };
         let unit = workload.traffic.facts().unit;
         for metric in workload.metrics.iter().copied() {
-            let Some((value, _)) = trial_value(&self.plan, trial, metric) else { continue };
-            let known = self.values.entry((slot.workload.clone(), slot.arm.clone(), metric)).or_default();
-            // The later attempt of a block counts.
-            known.values.retain(|(block, _)| *block != slot.block);
-            known.values.push((slot.block, value));
-            let numbers: Vec<f64> = known.values.iter().map(|(_, value)| *value).collect();
-            if let Some(median) = netduel_stats::summary::median(&numbers) {
-                known.median = words::metric_value_or_bound(metric, unit, median, None);
+            let Some(value) = trial_value(&self.plan, trial, metric) else { continue };
+            let none = || Values { by_block: ArmValues::new(slot.arm.clone()), median: String::new() };
+            let key = (slot.workload.clone(), slot.arm.clone(), metric);
+            let known = self.values.entry(key).or_insert_with(none);
+            known.by_block.insert(slot.block, value);
+            if let Some(median) = netduel_stats::summary::median(&known.by_block.numbers()) {
+                let bound = known.by_block.bound_at(metric, 0.5);
+                known.median = words::metric_value_or_bound(metric, unit, median, bound);
             }
         }
     }
@@ -352,13 +352,14 @@ impl State {
         for workload in &analysis.workloads {
             for (index, metric) in workload.judged.iter().enumerate() {
                 for comparison in &metric.comparisons {
-                    let judged = comparison.judged.as_ref();
-                    let estimate = judged.and_then(|judged| judged.estimate.as_ref());
-                    let interval = estimate.map(|one| words::interval(metric.metric, one, Sides::Arms));
-                    let ratio = estimate
-                        .filter(|_| metric.metric.scale() == Scale::Ratio)
-                        .map(|one| [one.centre, one.low, one.high])
-                        .filter(|ends| ends.iter().all(|end| end.is_finite() && *end > 0.0));
+                    let [judged, estimated] = [comparison.judged.as_ref(), comparison.estimated()];
+                    let has_bounds = comparison.has_bounds();
+                    let effect = words::shown_effect(metric.metric, estimated, has_bounds, Sides::Arms);
+                    let ratio = match effect {
+                        Effect::Ratio { centre, low, high, .. } => Some([centre, low, high]),
+                        Effect::Difference(_) | Effect::Unknown => None,
+                    };
+                    let ratio = ratio.filter(|ends| ends.iter().all(|end| end.is_finite() && *end > 0.0));
                     let key = (workload.name.clone(), metric.title(), comparison.arm.clone());
                     let widths = self.widths.entry(key).or_default();
                     let width = match metric.metric.scale() {
@@ -376,7 +377,7 @@ impl State {
                         metric: metric.title(),
                         arm: comparison.arm.clone(),
                         is_headline: index == 0,
-                        interval: interval.unwrap_or_default(),
+                        interval: effect.words().to_owned(),
                         ratio,
                         widths: widths.clone(),
                         half: half.unwrap_or_default(),

@@ -221,7 +221,17 @@ fn end_of_the_run_and_a_pause_are_named() {
 
 /// A run of these arms after so many blocks. The first two have the same values in each block: of a rate, which is compared as a ratio, and of
 /// the loss, which is compared as a difference.
-fn calm([blocks_min, blocks_max]: [u32; 2], arms: &[&str], blocks: u32) -> State {
+fn calm(blocks_min_max: [u32; 2], arms: &[&str], blocks: u32) -> State {
+    calm_with(blocks_min_max, arms, blocks, |_| {})
+}
+
+/// The same with altered trials.
+fn calm_with(
+    [blocks_min, blocks_max]: [u32; 2],
+    arms: &[&str],
+    blocks: u32,
+    alter: impl Fn(&mut Trial),
+) -> State {
     let run = recorded("2-real-treatments");
     let mut plan = run.header.plan.clone();
     (plan.design.blocks_min, plan.design.blocks_max) = (blocks_min, blocks_max);
@@ -232,7 +242,12 @@ fn calm([blocks_min, blocks_max]: [u32; 2], arms: &[&str], blocks: u32) -> State
     }
     let is_valid = |trial: &&Trial| trial.is_valid() && trial.slot.workload.as_str() == "udp";
     let valid = run.trials.iter().find(is_valid).expect("a valid trial");
-    after_blocks(&plan, blocks, |_, _| valid.clone())
+    after_blocks(&plan, blocks, |block, arm| {
+        let mut trial = valid.clone();
+        (trial.slot.block, trial.slot.arm) = (block, plan.arms[usize::try_from(arm).expect("an arm")].name.clone());
+        alter(&mut trial);
+        trial
+    })
 }
 
 /// A run of two arms and one metric, whose ratio differs from block to block by some percent.
@@ -293,6 +308,36 @@ fn interval_of_a_difference_has_its_half_width_in_its_unit() {
     assert_eq!(loss.half, "0 percentage points");
     let shown = text(&screen(&state, &view(), (200, 40), S));
     assert!(shown.contains("+-0 percentage points"), "{shown}");
+}
+
+#[test]
+fn values_that_are_bounds_have_their_sign() {
+    let shown = |silent: u32| {
+        let state = calm_with([10, 12], &["as-usual", "changed"], 10, |trial| {
+            if trial.slot.arm.as_str() == "as-usual" || trial.slot.block >= silent {
+                return;
+            }
+            // Nothing of what was sent arrived.
+            for end in [&mut trial.client, &mut trial.server].into_iter().flatten() {
+                let samples = end.report.received.iter_mut().flat_map(|flow| &mut flow.series);
+                samples.for_each(|sample| (sample.bytes, sample.messages) = (0, 0));
+            }
+        });
+        let of_rate = state.values.iter().filter(|((_, _, metric), _)| *metric == Metric::DatagramRate);
+        let signs: Vec<bool> = of_rate.map(|(_, values)| values.median.starts_with("< ")).collect();
+        let row = state.rows.first().expect("a comparison");
+        (signs, row.interval.clone(), row.ratio.is_some(), row.verdict.clone())
+    };
+    let (signs, interval, has_ratio, verdict) = shown(0);
+    assert!(signs == [false, false] && has_ratio && interval.starts_with("1.00x ["), "{interval}");
+    assert!(verdict.starts_with("no difference"), "{verdict}");
+    let (signs, interval, has_ratio, verdict) = shown(10);
+    assert!(signs == [false, true] && has_ratio && interval.starts_with("<= 0.0"), "{interval}");
+    assert!(verdict.starts_with("at least "), "{verdict}");
+    // In half of the blocks nothing arrived: the estimate may be too high, and no interval shows how much.
+    let (signs, interval, has_ratio, verdict) = shown(5);
+    assert!(signs == [false, true] && !has_ratio && interval.is_empty(), "{interval}");
+    assert!(verdict.starts_with("inconclusive"), "{verdict}");
 }
 
 #[test]
