@@ -259,7 +259,7 @@ fn of_run_verdict(
     let tone = words::tone(metric.metric, Some(&verdict.judged));
     let has_data = !verdict.sizes.contains(&0);
     let (outcome, conditions) =
-        rules.outcome(has_data, tone, |condition| condition.about_runs(subject, metric, verdict));
+        rules.outcome(has_data, tone, |condition| condition.about_runs(subject, verdict));
     let cause = |place: &usize| {
         let one = comparison.differences.get(*place)?;
         let values = words::compare::in_runs(comparison, one);

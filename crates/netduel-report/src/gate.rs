@@ -12,9 +12,9 @@ use netduel_model::units::{Nanos, Percent};
 use netduel_stats::verdict::{Judged, Verdict};
 
 use crate::analysis::compare::{RunComparison, RunVerdict, Subject};
-use crate::analysis::{Analysis, ArmValues, Comparison, MetricAnalysis, WorkloadAnalysis};
+use crate::analysis::{Analysis, Comparison, MetricAnalysis, WorkloadAnalysis};
 use crate::document::verdicts::Sides;
-use crate::words;
+use crate::words::{self, Tone};
 
 /// A regression that a gate does not accept: `METRIC [of WORKLOAD] [on ARM] < -5 %`, or `> 5 %` where lower is better.
 #[derive(Debug, Clone, PartialEq)]
@@ -190,7 +190,7 @@ impl Condition {
         for subject in &comparison.subjects {
             for metric in &subject.workload.judged {
                 let of_verdict = |verdict: &RunVerdict| {
-                    let standing = self.about_runs(subject, metric, verdict)?;
+                    let standing = self.about_runs(subject, verdict)?;
                     let [own, first] = [verdict.run, 0].map(|run| comparison.label(run));
                     Some(Checked {
                         subject: format!(
@@ -229,32 +229,20 @@ impl Condition {
             && self.has_workload(&workload.name)
             && self.has_arm(&comparison.arm);
         let judged = comparison.judged.as_ref().filter(|_| comparison.withheld.is_none());
-        is_it.then(|| self.standing(judged, comparison.at_least == [false; 2]))
+        is_it.then(|| self.standing(judged, comparison.has_bounds()))
     }
 
     /// What a comparison of two runs shows about it; absent when it is about another one.
-    pub fn about_runs(
-        &self,
-        subject: &Subject,
-        metric: &MetricAnalysis,
-        verdict: &RunVerdict,
-    ) -> Option<Standing> {
+    pub fn about_runs(&self, subject: &Subject, verdict: &RunVerdict) -> Option<Standing> {
         let is_it = verdict.metric == self.metric
             && self.has_workload(&subject.workload.name)
             && self.has_arm(&subject.arm);
-        let place = subject.runs.iter().position(|run| *run == verdict.run)?;
-        let sides = [metric.arms.first(), metric.arms.get(place)];
-        let is_exact = |values: &ArmValues| values.at_least.is_empty();
-        is_it.then(|| {
-            self.standing(
-                Some(&verdict.judged).filter(|_| verdict.withheld.is_none()),
-                sides.into_iter().flatten().all(is_exact),
-            )
-        })
+        let judged = Some(&verdict.judged).filter(|_| verdict.withheld.is_none());
+        is_it.then(|| self.standing(judged, verdict.has_bounds))
     }
 
-    /// What a verdict shows. Without exact values only the verdict itself counts: values that are bounds do not limit a regression.
-    fn standing(&self, judged: Option<&Judged>, is_exact: bool) -> Standing {
+    /// What a verdict shows. With bounds a difference is at least so large: that limits an improvement, and no regression.
+    fn standing(&self, judged: Option<&Judged>, has_bounds: bool) -> Standing {
         let Some((verdict, estimate)) = judged.and_then(|judged| Some((judged.verdict, judged.estimate?)))
         else {
             return Standing::Open;
@@ -269,8 +257,8 @@ impl Condition {
                 estimate.high <= self.limit,
             ),
         };
-        let is_decided = is_exact || !matches!(verdict, Verdict::Inconclusive { .. });
-        match (is_beyond, is_within && is_decided) {
+        let is_limited = !has_bounds || words::tone(self.metric, judged) == Tone::Better;
+        match (is_beyond, is_within && is_limited) {
             (true, _) => Standing::Worse,
             (false, true) => Standing::NotWorse,
             (false, false) => Standing::Open,
@@ -383,13 +371,26 @@ mod tests {
             (&delay, judged(higher, 1.02, 1.1), NotWorse),
             (&delay, judged(lower, 0.5, 0.6), NotWorse),
         ] {
+            assert_eq!(condition.standing(Some(&judged), false), expected, "{condition}: {judged:?}");
+        }
+        assert_eq!(rate.standing(None, false), Open);
+    }
+
+    #[test]
+    fn bounds_do_not_limit_a_regression() {
+        use Standing::{NotWorse, Open, Worse};
+        let rate = condition("throughput < -5 %");
+        let delay = condition("latency-p50 > 10 %");
+        for (condition, judged, expected) in [
+            (&rate, judged(lower, 0.80, 0.94), Worse),
+            (&rate, judged(lower, 0.95, 0.99), Open),
+            (&rate, judged(open, 0.96, 1.2), Open),
+            (&rate, judged(higher, 1.2, 1.4), NotWorse),
+            (&delay, judged(higher, 1.11, 1.3), Worse),
+            (&delay, judged(higher, 1.02, 1.08), Open),
+            (&delay, judged(lower, 0.5, 0.6), NotWorse),
+        ] {
             assert_eq!(condition.standing(Some(&judged), true), expected, "{condition}: {judged:?}");
         }
-        assert_eq!(rate.standing(None, true), Open);
-        assert_eq!(
-            rate.standing(Some(&judged(open, 0.96, 1.2)), false),
-            Open,
-            "bounds do not limit a regression"
-        );
     }
 }
