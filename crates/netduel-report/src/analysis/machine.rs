@@ -72,7 +72,7 @@ impl CoreShare {
     pub const CLASSES: [&str; 6] = ["user", "system", "interrupt", "softirq", "steal", "unaccounted"];
 
     /// Time of all classes except steal and idle.
-    fn busy(&self) -> f64 {
+    pub(super) fn busy(&self) -> f64 {
         self.user + self.system + self.irq + self.softirq + self.unaccounted
     }
 

@@ -162,7 +162,14 @@ fn workload(
         let machine_shares = machine::shares(arm, &host_words, &trials, machines);
         let ways = datagrams::ways(settings, &trials, shared);
         let queues = queues::of_arm(&host_words, &trials);
-        let around = packets::Surroundings { arm, hosts, machines: &machine_shares, queues: &queues, shared };
+        let around = packets::Surroundings {
+            arm,
+            host_words: &host_words,
+            hosts,
+            machines: &machine_shares,
+            queues: &queues,
+            shared,
+        };
         arms.push(ArmAnalysis {
             packets: packets::of_arm(settings, &trials, &ways, around),
             arm: arm.name.clone(),
@@ -184,12 +191,7 @@ fn workload(
             intervals: trials.iter().flat_map(|trial| series::steady(settings, trial)).collect(),
             busiest_core: machine::busiest_core(&trials, shared),
             machines: machine_shares,
-            // A failover moves the bytes between paths; its own section reports them.
-            paths: if settings.traffic.facts().events.is_empty() {
-                paths::shares(arm, &host_words, &all)
-            } else {
-                Vec::new()
-            },
+            paths: paths::shares(arm, settings, &host_words, &all),
             placements: placements::of(&trials),
             datagrams: ways,
             queues,

@@ -101,6 +101,8 @@ impl ArmPackets {
 #[derive(Clone, Copy)]
 pub(super) struct Surroundings<'a> {
     pub arm: &'a Arm,
+    /// The words for its client and its server.
+    pub host_words: &'a [String; 2],
     pub hosts: &'a BTreeMap<HostName, HostSnapshot>,
     pub machines: &'a [Machine],
     pub queues: &'a [QueueUse],

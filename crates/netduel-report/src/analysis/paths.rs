@@ -6,7 +6,7 @@ use netduel_model::lab;
 use netduel_model::plan::spec::{PathKind, Side};
 use netduel_model::plan::{Arm, Launch, ResolvedPlan};
 use netduel_model::trial::{PathProof, Trial};
-use netduel_model::workload::Role;
+use netduel_model::workload::{Role, Workload};
 
 /// Proof of path of an arm at one end, over the counting trials of a workload.
 #[derive(Debug, Clone)]
@@ -27,8 +27,17 @@ pub struct PathShares {
     pub bytes: Vec<(String, u64)>,
 }
 
-/// The proofs of an arm's trials by end: the interface that the arm names, and the kind of path. `hosts`: the words for client and server.
-pub(super) fn shares(arm: &Arm, hosts: &[String; 2], trials: &[&Trial]) -> Vec<PathShares> {
+/// The proofs of an arm's trials by end: the interface that the arm names, and the kind of path. `hosts`: the words for client and server. None
+/// for a failover, which moves the bytes between paths; its own section reports them.
+pub(super) fn shares(
+    arm: &Arm,
+    settings: &Workload,
+    hosts: &[String; 2],
+    trials: &[&Trial],
+) -> Vec<PathShares> {
+    if !settings.traffic.facts().events.is_empty() {
+        return Vec::new();
+    }
     let ends = || [Role::Client, Role::Server].into_iter().zip(hosts);
     let of_interfaces = ends().filter_map(|(role, host)| {
         let of = |proof: &&PathProof| proof.role == role && proof.kind.is_none();

@@ -7,6 +7,7 @@ use netduel_model::snapshot::XdpFeature;
 use netduel_model::trial::Trial;
 use netduel_model::workload::Role;
 
+use super::machine::{CoreShare, Machine};
 use super::packets::{Surroundings, interface_of};
 use super::queues::PACKETS_MIN;
 use crate::total::{self, Total};
@@ -24,7 +25,7 @@ pub struct PacketSpread {
     pub role: Role,
     /// Whether the end is the sender.
     pub is_sender: bool,
-    /// The host.
+    /// The host; in a crossover those of both halves, `vm1, then vm3`.
     pub host: String,
     /// The interface.
     pub interface: String,
@@ -40,7 +41,7 @@ pub struct PacketSpread {
     pub pinned: Vec<u16>,
     /// Number of threads that moved the packets; absent where the kernel does not account for them.
     pub threads: Option<u32>,
-    /// Busy fraction of each of the cores above, from any work.
+    /// Busy fraction of each of the cores above, from any work: all classes of CPU time except steal and idle.
     pub busy: BTreeMap<u16, f64>,
     /// NUMA node of the interface; absent where it has none.
     pub interface_node: Option<u32>,
@@ -127,6 +128,8 @@ pub(super) fn at_end(
         ends.iter().flat_map(|end| &end.report.streams).filter_map(|stream| stream.core).collect();
     pinned.sort_unstable();
     pinned.dedup();
+    let busy_share = |core: u16| busy(role, core, (around.shared, around.machines));
+    let [client, server] = around.host_words;
     let named = || cores.keys().copied().chain(pinned.iter().copied());
     let nodes =
         host.map(|host| host.numa_nodes.as_slice()).filter(|nodes| nodes.len() > 1).unwrap_or_default();
@@ -134,10 +137,13 @@ pub(super) fn at_end(
     Some(PacketSpread {
         role,
         is_sender,
-        host: name.to_string(),
+        host: match role {
+            Role::Client => client.clone(),
+            Role::Server => server.clone(),
+        },
         planned_queues: path.queues,
         flows,
-        busy: named().filter_map(|core| Some((core, busy(role, core, around)?))).collect(),
+        busy: named().filter_map(|core| Some((core, busy_share(core)?))).collect(),
         interface_node: device.and_then(|device| device.device.numa_node),
         core_nodes: named().filter_map(|core| Some((core, node_of(core)?))).collect(),
         mode: ends.iter().find_map(|end| end.report.packets.as_ref()?.mode),
@@ -160,19 +166,30 @@ fn by_driver(role: Role, is_sender: bool, interface: &str, around: Surroundings<
     seen.map(|seen| if is_sender { seen.sent.clone() } else { seen.received.clone() }).unwrap_or_default()
 }
 
-/// The busy fraction of a core of an end's machine.
-fn busy(role: Role, core: u16, around: Surroundings<'_>) -> Option<f64> {
-    let machine = match (around.shared, role) {
-        (true, _) | (false, Role::Client) => around.machines.first()?,
-        (false, Role::Server) => around.machines.get(1)?,
+/// The busy fraction of a core of an end's machine; both ends may share it.
+fn busy(role: Role, core: u16, (shared, machines): (bool, &[Machine])) -> Option<f64> {
+    let machine = match (shared, role) {
+        (true, _) | (false, Role::Client) => machines.first()?,
+        (false, Role::Server) => machines.get(1)?,
     };
-    let core = machine.cores.iter().find(|one| one.core == core)?;
-    Some(core.user + core.system + core.irq + core.softirq)
+    machine.cores.iter().find(|one| one.core == core).map(CoreShare::busy)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn busy_time_of_a_core_has_what_its_kernel_did_not_account_for() {
+        let machine = |unaccounted| {
+            let core = CoreShare { core: 3, system: 0.25, steal: 0.125, unaccounted, ..CoreShare::default() };
+            Machine { title: String::new(), cores: vec![core] }
+        };
+        let machines = [machine(0.5), machine(0.0)];
+        let busy = |role, core, shared| busy(role, core, (shared, machines.as_slice()));
+        assert_eq!((busy(Role::Client, 3, false), busy(Role::Server, 3, false)), (Some(0.75), Some(0.25)));
+        assert_eq!((busy(Role::Server, 3, true), busy(Role::Client, 4, false)), (Some(0.75), None));
+    }
 
     #[test]
     fn distribution_is_uneven_from_25_percent_above_the_even_share() {
