@@ -36,8 +36,9 @@ pub fn method(plan: &ResolvedPlan) -> Vec<String> {
         });
         let crossed: Vec<String> = crossed.collect();
         paragraphs.push(format!(
-            "Arms exchange their hosts after block {half}: {}. A pair of a comparison is the mean of two blocks, one of each half, in which both \
-             arms had both pairs of hosts, so that a difference between the hosts is in no verdict.",
+            "Arms exchange their hosts after block {half}: {}. A pair of a comparison is the mean of two blocks, one of each half (the geometric \
+             mean where ratios are compared), in which both arms had both pairs of hosts, so that a difference between the hosts is in no \
+             verdict.",
             listed(&crossed.iter().map(String::as_str).collect::<Vec<_>>())
         ));
     }
@@ -54,8 +55,9 @@ pub fn method(plan: &ResolvedPlan) -> Vec<String> {
         ));
     }
     if is_compared {
+        let [_, blocks] = paired_within(plan);
         paragraphs.push(format!(
-            "Verdicts rest on pairs within blocks: the estimate is the Hodges-Lehmann median of {}. {} (Holm); each interval has the level at \
+            "Verdicts rest on pairs within {blocks}: the estimate is the Hodges-Lehmann median of {}. {} (Holm); each interval has the level at \
              which its verdict was decided. \"No difference\" is stated only if an equivalence test shows that the difference is smaller \
              than {}.",
             compared_as(plan),
@@ -85,6 +87,15 @@ fn early_end(plan: &ResolvedPlan) -> Option<String> {
         )
     };
     design.may_stop_early().then(words)
+}
+
+/// What has a pair of values of a comparison, for one pair and for all: a block, or two blocks of a crossover.
+pub(super) fn paired_within(plan: &ResolvedPlan) -> [&'static str; 2] {
+    if plan.design.crossover {
+        ["the same two blocks, one of each half", "two blocks, one of each half"]
+    } else {
+        ["the same block", "blocks"]
+    }
 }
 
 /// What verdicts are estimated from: `their ratios, for loss and outage of their differences`.

@@ -12,7 +12,7 @@ use netduel_model::units::{human_nanos, plural};
 use netduel_model::warning::Warning;
 use netduel_model::workload::{Facts, Role, RoundTrip, TcpEngine, Workload};
 
-use super::method::compared_as;
+use super::method::{compared_as, paired_within};
 use super::text::{end_and_host, listed, percent, percent_at_least, plain};
 use crate::analysis::{Analysis, ArmAnalysis, PathShares, RequestCount, WorkloadAnalysis, added_by_load};
 
@@ -411,13 +411,14 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
           waiting. Spurious retransmits (DSACK): the receiver reported data that it already had.".to_owned()),
     ]);
     if plan.compares() {
+        let [same, blocks] = paired_within(plan);
         rules.extend([
-            ("Comparison", format!("Each arm against the baseline of the same block. Hodges-Lehmann estimate of {}, with its Wilcoxon \
+            ("Comparison", format!("Each arm against the baseline of {same}. Hodges-Lehmann estimate of {}, with its Wilcoxon \
               signed-rank interval.", compared_as(plan))),
             ("Verdict", format!("All comparisons of the run are one family (Holm's procedure). The interval in brackets decided the \
               verdict. \"No difference beyond\" is an equivalence test at {}.", design.equivalence)),
-            ("Values", "The value of an arm is the median of its valid trials, with the quartiles in brackets and the number of trials. The \
-              ratio of two medians can differ from the estimate of the verdict, which pairs the arms within blocks.".to_owned()),
+            ("Values", format!("The value of an arm is the median of its valid trials, with the quartiles in brackets and the number of \
+              trials. The ratio of two medians can differ from the estimate of the verdict, which pairs the arms within {blocks}.")),
         ]);
     }
     rules.push(("Excluded", "Failed trials, trials whose treatment was no longer in force after the traffic, and trials that did not \

@@ -1,9 +1,10 @@
 //! Arms that exchange their hosts: what a host adds is in no verdict, and no warning calls the exchange a fault of the run.
 use netduel_model::metric::Metric;
 use netduel_model::run::Run;
+use netduel_model::trial::Validity;
 use netduel_model::warning::Warning;
 use netduel_report::analysis::Analysis;
-use netduel_report::{analyse_run, document, markdown};
+use netduel_report::{analyse_run, document, markdown, words};
 use netduel_stats::verdict::{Forecast, Verdict};
 
 use crate::builder::{Recipe, build};
@@ -81,10 +82,49 @@ fn blocks_without_their_other_half_are_no_pairs_and_forecasts_are_in_blocks() {
     assert_eq!(more, Forecast::AtLeast(8), "{verdict:?}");
 }
 
+/// The words of the verdicts of a run.
+fn verdicts(run: &Run) -> Vec<String> {
+    let analysis = analyse_run(run);
+    let judged = &analysis.workloads[0].judged;
+    judged.iter().map(|metric| words::verdict(metric.metric, &metric.comparisons[0])).collect()
+}
+
+#[test]
+fn words_of_a_verdict_count_pairs_of_blocks() {
+    let mut run = run(1.25, BLOCKS, true);
+    for trial in run.trials.iter_mut().filter(|trial| trial.slot.block < 5) {
+        trial.validity = Validity::Failed { reason: "no answer".to_owned() };
+    }
+    let verdict = "inconclusive: 3 of 8 pairs of blocks have values, at least 7 needed";
+    assert_eq!(verdicts(&run)[0], verdict);
+}
+
+#[test]
+fn other_processes_in_the_second_half_concern_the_pairs_of_their_blocks() {
+    let of = |contended: std::ops::Range<u32>| {
+        let mut run = run(1.25, BLOCKS, true);
+        for trial in run.trials.iter_mut().filter(|trial| contended.contains(&trial.slot.block)) {
+            for end in [trial.client.as_mut().unwrap(), trial.server.as_mut().unwrap()] {
+                for core in &mut end.observation.cores {
+                    core.user_ns += core.idle_ns / 2;
+                    core.idle_ns /= 2;
+                }
+            }
+        }
+        verdicts(&run)
+    };
+    let is_withheld = |verdicts: &[String]| verdicts[1].starts_with("not comparable: other processes used");
+    // Two of eight pairs are too few, three too many.
+    assert!(!is_withheld(&of(8..10)), "{:?}", of(8..10));
+    assert!(is_withheld(&of(8..11)), "{:?}", of(8..11));
+    assert!(is_withheld(&of(0..3)), "{:?}", of(0..3));
+}
+
 #[test]
 fn report_names_the_exchange_and_both_hosts_of_an_arm() {
     let run = run(1.25, BLOCKS, true);
     let page = markdown::page(&document(&run));
     assert!(page.contains("Arms exchange their hosts after block 8: synthetic and accelerated."), "{page}");
     assert!(page.contains("a, then c") && page.contains("d, then b"), "{page}");
+    assert!(page.contains("baseline of the same two blocks, one of each half."), "{page}");
 }
