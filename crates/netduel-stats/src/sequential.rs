@@ -1,10 +1,9 @@
 //! Sequential stop: when an interval is narrow enough to stop adding blocks.
 //!
-//! The rule compares widths, so it does not stop because a difference happens to appear. Effects change a width only through the level
-//! at which Holm's procedure tested its comparison. Still, blocks that
-//! agree by chance stop early with an interval that is too narrow: misses become up to 1.4 times as frequent. The confidence of a
-//! design that may stop early compensates for it (`Design::tested_confidence`). Both were simulated; see
-//! `docs/design/0002-statistics.md`.
+//! The rule reads widths, so it does not stop because a difference happens to appear. The level of an interval is that of its verdict,
+//! and the width of a ratio is relative to the estimate: the rule is not independent of the effects. Blocks that agree by chance stop
+//! early with an interval that is too narrow: misses become up to 1.4 times as frequent. The confidence of a design that may stop
+//! early compensates for it (`Design::tested_confidence`). Both were simulated; see `docs/design/0002-statistics.md`.
 use netduel_model::metric::Scale;
 
 use crate::paired::Estimate;
