@@ -2,7 +2,8 @@
 use netduel_model::failover::FINE_INTERVAL_NS;
 use netduel_model::sample::IntervalSample;
 
-use super::failover::{AROUND_NS, REACH_NS, Span, quantile};
+use super::direction::quantile;
+use super::failover::{AROUND_NS, REACH_NS, Span};
 
 /// Number of consecutive intervals that must reach the rate to count as recovered.
 const STEADY_SAMPLES: usize = 5;

@@ -9,8 +9,10 @@ use netduel_model::trial::Trial;
 use netduel_model::units::PerSecond;
 use netduel_model::workload::{Facts, Role, Workload};
 
+use super::clocks::Clocks;
 pub use super::dip::Dip;
 use super::dip::dip;
+use super::direction::{DirectionFigures, Seen};
 use crate::total::{self, Total};
 
 /// Maximum time between an event and the start of an outage that belongs to it.
@@ -31,8 +33,10 @@ pub struct ArmFailover {
     pub events: Vec<EventFigures>,
     /// Probes sent and lost, total of all trials: client to server, then server to client.
     pub probes: [(u64, u64); 2],
-    /// Maximum error of one-way delays, nanoseconds: 0 when both hosts share a clock.
+    /// Maximum error of one-way delays, nanoseconds: 0 when both hosts share a clock. Of the trials where it is known.
     pub clock_error_ns: f64,
+    /// Trials in which nothing limits that error, because no probe arrived in one direction: they have no one-way delays.
+    pub clock_unknown: u32,
     /// Interfaces that carried the bytes of each lab guest between the events.
     pub moved: Vec<super::Moved>,
     /// Time series of each trial.
@@ -52,43 +56,6 @@ pub struct EventFigures {
     pub ways: [DirectionFigures; 2],
 }
 
-/// One direction around an event.
-#[derive(Debug, Clone, Default)]
-pub struct DirectionFigures {
-    /// Longest gap between probes, minus the probe interval, nanoseconds, by trial.
-    pub outage_ns: Vec<f64>,
-    /// Number of trials whose outage lasted until the end of the traffic: their value is a lower bound.
-    pub open_ended: u32,
-    /// No-event baseline: the longest gap in the time before the event, nanoseconds, by trial.
-    pub baseline_ns: Vec<f64>,
-    /// Lost probes, by trial.
-    pub lost: Vec<f64>,
-    /// Duplicate probes, by trial.
-    pub duplicated: Vec<f64>,
-    /// Reordered probes, by trial.
-    pub reordered: Vec<f64>,
-    /// One-way delays of all trials before, during and after the event, nanoseconds, ascending.
-    pub delay_ns: [Vec<f64>; 3],
-    /// Throughput of the streams, by trial; empty when none was received.
-    pub dips: Vec<Dip>,
-}
-
-/// The phases around an event, in the order of [`DirectionFigures::delay_ns`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// 500 ms before the event.
-    Before,
-    /// From the event to the end of the outage and of the calls to the kernel.
-    During,
-    /// 500 ms after that.
-    After,
-}
-
-impl Phase {
-    /// All phases in order.
-    pub const ALL: [Self; 3] = [Self::Before, Self::During, Self::After];
-}
-
 /// Time series of a trial: seconds on the client's axis, and a value.
 #[derive(Debug, Clone, Default)]
 pub struct Line {
@@ -98,12 +65,6 @@ pub struct Line {
     pub delay_ns: [Vec<(f64, f64)>; 2],
     /// Received rate, bit/s, by direction.
     pub rate_bps: [Vec<(f64, f64)>; 2],
-}
-
-/// The smallest value with at least `share` of the values at or below it (nearest rank); absent without values.
-pub fn quantile(ascending: &[f64], share: f64) -> Option<f64> {
-    let rank = (share * ascending.len() as f64).ceil() as usize;
-    ascending.get(rank.clamp(1, ascending.len().max(1)) - 1).copied()
 }
 
 /// The time window of an event on an end's axis.
@@ -138,8 +99,8 @@ struct Probes<'a> {
     rate: PerSecond,
     sent: u64,
     receiver: &'a FailoverReport,
-    /// Offset of the receiver's clock to the sender's clock; 0 when unknown.
-    lead_ns: i64,
+    /// Offset of the receiver's clock to the sender's clock; absent when nothing limits its error.
+    lead_ns: Option<i64>,
     /// Offset of the receiver's axis to the client's axis.
     shift_ns: i64,
     /// First arrivals in order, and whether each is reordered.
@@ -160,39 +121,17 @@ struct Gap {
     is_over: bool,
 }
 
-/// One direction of one trial at one event.
-struct Seen {
-    outage: f64,
-    /// Whether a probe followed the outage.
-    is_over: bool,
-    baseline: f64,
-    lost: u64,
-    duplicated: usize,
-    reordered: usize,
-    delays: [Vec<f64>; 3],
-    dip: Option<Dip>,
-}
-
-/// Offset of the receiver's clock to the sender's clock when the server receives, and its maximum error, nanoseconds: half the
-/// difference between the minimum delays of both directions, if the path is symmetric.
-fn clock_lead(client: &FailoverReport, server: &FailoverReport, shared: bool) -> (i64, f64) {
-    if shared {
-        return (0, 0.0);
-    }
-    let fastest = |report: &FailoverReport| report.arrivals.delays_ns.iter().copied().min();
-    match (fastest(server), fastest(client)) {
-        (Some(up), Some(down)) => (up.wrapping_sub(down) / 2, (up.wrapping_add(down) as f64 / 2.0).abs()),
-        _ => (0, f64::NAN),
-    }
-}
-
-/// Both directions of a trial; absent when its records are incomplete.
-fn ways<'a>(workload: &'a Workload, trial: &'a Trial, shared: bool) -> Option<([Probes<'a>; 2], f64)> {
+/// Both directions of a trial, and the maximum error of the clocks as in [`Clocks`]; absent when its records are incomplete.
+fn ways<'a>(
+    workload: &'a Workload,
+    trial: &'a Trial,
+    shared: bool,
+) -> Option<([Probes<'a>; 2], Option<f64>)> {
     let rate = workload.traffic.facts().probes?;
     let report = |role: Role| trial.end(role)?.report.failover.as_ref();
     let (client, server) = (report(Role::Client)?, report(Role::Server)?);
     let shared = shared || trial.lab_events.is_some();
-    let (lead, error) = clock_lead(client, server, shared);
+    let Clocks { lead_ns: lead, error_ns: error } = Clocks::of(client, server, shared);
     // Offset of a clock to the client's clock.
     let ahead = |role: Role| if role == Role::Server { lead } else { 0 };
     let mut events: Vec<Timed<'_>> =
@@ -228,7 +167,7 @@ fn ways<'a>(workload: &'a Workload, trial: &'a Trial, shared: bool) -> Option<([
             .cast_signed()
             .wrapping_sub(ahead(receiver))
             .wrapping_sub(client.started_ns.cast_signed());
-        let lead_ns = if receiver == Role::Server { lead } else { lead.wrapping_neg() };
+        let lead_ns = error.map(|_| if receiver == Role::Server { lead } else { lead.wrapping_neg() });
         let (firsts, copies) = first_and_duplicate_arrivals(report);
         Probes { rate, sent, receiver: report, lead_ns, shift_ns, firsts, copies, spans: spans.collect() }
     };
@@ -253,6 +192,11 @@ fn first_and_duplicate_arrivals(report: &FailoverReport) -> (Vec<(ProbeArrival, 
 impl Probes<'_> {
     fn pace_ns(&self) -> i64 {
         (1_000_000_000 / self.rate.0.max(1)).cast_signed()
+    }
+
+    /// The one-way delay of a probe, nanoseconds; absent when nothing limits the error of the clocks.
+    fn delay(&self, arrival: &ProbeArrival) -> Option<f64> {
+        Some(arrival.delay_ns.saturating_sub(self.lead_ns?).max(0) as f64)
     }
 
     /// The gap between two neighbours minus the probe interval and the sender's lateness between the two.
@@ -348,7 +292,7 @@ impl Probes<'_> {
         ]
         .map(|(from, until)| {
             let inside = self.firsts.iter().filter(|(arrival, _)| within(from, until)(&arrival.arrived_ns));
-            inside.map(|(arrival, _)| arrival.delay_ns.saturating_sub(self.lead_ns).max(0) as f64).collect()
+            inside.filter_map(|(arrival, _)| self.delay(arrival)).collect()
         });
         let around = within(span.began, span.until);
         Seen {
@@ -412,12 +356,16 @@ pub(super) fn of_arm(workload: &Workload, trials: &[&Trial], shared: bool) -> Op
         events: events.iter().map(figures).collect(),
         probes: [(0, 0); 2],
         clock_error_ns: 0.0,
+        clock_unknown: 0,
         moved: Vec::new(),
         lines: Vec::new(),
     };
     for trial in trials {
         let Some((ways, error)) = ways(workload, trial, shared) else { continue };
-        arm.clock_error_ns = arm.clock_error_ns.max(error);
+        match error {
+            Some(error) => arm.clock_error_ns = arm.clock_error_ns.max(error),
+            None => arm.clock_unknown += 1,
+        }
         let mut line = Line::default();
         for (number, way) in ways.iter().enumerate() {
             total::add(&mut arm.probes[number].0, way.sent);
@@ -442,21 +390,6 @@ pub(super) fn of_arm(workload: &Workload, trials: &[&Trial], shared: bool) -> Op
     Some(arm)
 }
 
-impl DirectionFigures {
-    fn take(&mut self, seen: Seen) {
-        self.outage_ns.push(seen.outage);
-        self.open_ended += u32::from(!seen.is_over);
-        self.baseline_ns.push(seen.baseline);
-        self.lost.push(seen.lost as f64);
-        self.duplicated.push(seen.duplicated as f64);
-        self.reordered.push(seen.reordered as f64);
-        for (all, delays) in self.delay_ns.iter_mut().zip(seen.delays) {
-            all.extend(delays);
-        }
-        self.dips.extend(seen.dip);
-    }
-}
-
 /// Adds a direction to the time series of a trial.
 fn draw(line: &mut Line, number: usize, way: &Probes<'_>, duration: i64) {
     let width = (duration / POINTS_MAX).max(POINT_NS);
@@ -476,8 +409,9 @@ fn draw(line: &mut Line, number: usize, way: &Probes<'_>, duration: i64) {
         raise(&mut gaps, at, gap.excess as f64);
     }
     for (next, _) in way.firsts.iter().skip(1) {
-        let delay = next.delay_ns.saturating_sub(way.lead_ns).max(0);
-        raise(&mut delays, bin(next.arrived_ns), delay as f64);
+        if let Some(delay) = way.delay(next) {
+            raise(&mut delays, bin(next.arrived_ns), delay);
+        }
     }
     let (mut bytes, mut lengths) = (vec![0.0; bins], vec![0.0; bins]);
     for sample in &way.receiver.series {

@@ -3,6 +3,7 @@
 //! Only this module computes. The renderers print its results and derive no value of their own.
 mod affected;
 mod bound;
+mod clocks;
 pub mod compare;
 mod contention;
 mod counted;
@@ -10,6 +11,7 @@ mod counters;
 mod counts;
 mod datagrams;
 mod dip;
+mod direction;
 mod errors;
 pub mod expected;
 mod explanation;
@@ -60,9 +62,10 @@ pub use counters::{Counter, CounterKind, Spread};
 pub use datagrams::{
     DatagramDirection, FlowPorts, Lost, Pacing, Packets, not_packets, of_trial as datagrams_of,
 };
+pub use direction::{DirectionFigures, Phase, quantile};
 pub use errors::FailedCall;
 pub use expected::Expected;
-pub use failover::{ArmFailover, Dip, DirectionFigures, EventFigures, Line, Phase, quantile};
+pub use failover::{ArmFailover, Dip, EventFigures, Line};
 pub use figures::{
     histogram as round_trip_histogram, of_record as histogram_of, percentile_of, rate_received_by, value_of,
     volume_over_ns,

@@ -6,7 +6,8 @@ use super::chart::{Chart, Figure, Panel, Points, Timeline};
 use super::levels::{is_far, logarithmic_axis};
 use super::table::{Cell, Column, Table};
 use crate::analysis::{
-    ArmAnalysis, ArmFailover, Dip, DirectionFigures, EventFigures, Line, Phase, WorkloadAnalysis, quantile,
+    ArmAnalysis, ArmFailover, Bound, Dip, DirectionFigures, EventFigures, Line, Phase, WorkloadAnalysis,
+    quantile,
 };
 use crate::words::failover::{DIRECTIONS, JUDGED, event, meaning, moment};
 use crate::words::{end_and_host, largest_drop, percent_at_least};
@@ -95,17 +96,22 @@ fn nanos(value: Option<f64>) -> Cell {
 }
 
 fn outage_row(way: &DirectionFigures) -> Vec<Cell> {
-    let outage = sorted(&way.outage_ns);
+    let trials = way.outage_ns.len();
+    let outage = |share: f64| {
+        let (value, is_bound) = way.outage(share)?;
+        let sign = if is_bound { Bound::AtLeast.sign() } else { "" };
+        Some(format!("{sign}{}", human_nanos(value)))
+    };
     let total = |counts: &[f64]| Cell::Number(format!("{}", counts.iter().sum::<f64>()));
-    let max = quantile(&outage, 1.0).map(|max| match way.open_ended {
-        0 => human_nanos(max),
-        count => format!("{}, until the end in {count}", human_nanos(max)),
+    let max = outage(1.0).map(|max| match way.open_ended() {
+        0 => max,
+        count => format!("{max}, until the end in {count}"),
     });
     vec![
-        Cell::Count(outage.len() as u64),
-        nanos(quantile(&outage, 0.5)),
+        Cell::Count(trials as u64),
+        Cell::number(outage(0.5)),
         // The 90th percentile of fewer than 10 is the maximum.
-        nanos(quantile(&outage, 0.9).filter(|_| outage.len() >= 10)),
+        Cell::number(outage(0.9).filter(|_| trials >= 10)),
         Cell::number(max),
         nanos(quantile(&sorted(&way.baseline_ns), 0.5)),
         total(&way.lost),
@@ -117,15 +123,14 @@ fn outage_row(way: &DirectionFigures) -> Vec<Cell> {
 fn rate_row(way: &DirectionFigures) -> Vec<Cell> {
     let delay = |phase: Phase, share| nanos(quantile(&way.delay_ns[phase as usize], share));
     let rate = |of: fn(&Dip) -> f64| Cell::number(Dip::median(&way.dips, of).map(human_bit_rate));
-    let recoveries = sorted(&way.dips.iter().filter_map(|dip| dip.recovery_ns).collect::<Vec<_>>());
-    let median = quantile(&recoveries, 0.5);
-    let recovery = match (way.dips.len(), recoveries.len(), median) {
-        (0, ..) => None,
-        (_, 0, _) | (_, _, None) => Some("never".to_owned()),
-        (all, some, Some(median)) if some < all => Some(format!("{} ({some} of {all})", human_nanos(median))),
-        (_, _, Some(0.0)) => Some("immediate".to_owned()),
-        (_, _, Some(median)) => Some(human_nanos(median)),
-    };
+    let recovered = way.dips.iter().filter(|dip| dip.recovery_ns.is_some()).count();
+    let recovery = way.recovery_p50().map(|median| match (way.dips.len(), recovered) {
+        (_, 0) => "never".to_owned(),
+        (all, some) if median.is_infinite() => format!("never in {} of {all}", all - some),
+        (all, some) if some < all => format!("{} ({some} of {all})", human_nanos(median)),
+        _ if median <= 0.0 => "immediate".to_owned(),
+        _ => human_nanos(median),
+    });
     vec![
         delay(Phase::Before, 0.5),
         delay(Phase::During, 0.99),
@@ -195,6 +200,13 @@ fn notes(notes: &mut Vec<String>, arm: &str, failover: &ArmFailover) {
         notes.push(format!(
             "{arm}: the offset of the clocks is estimated from the fastest probes; error of one-way delays and event times: {}",
             human_nanos(failover.clock_error_ns)
+        ));
+    }
+    if failover.clock_unknown > 0 {
+        notes.push(format!(
+            "{arm}: in {} no probe arrived in one direction: the error of the clocks is not known, event times are those of the fastest probe or of \
+             the start, and there are no one-way delays",
+            plural(failover.clock_unknown, "trial")
         ));
     }
 }

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::parts::nanoseconds;
-use crate::analysis::{self, ArmFailover, DirectionFigures, EventFigures, Phase, quantile};
+use crate::analysis::{self, ArmFailover, Bound, DirectionFigures, EventFigures, Phase, quantile};
 
 /// The failovers of an arm, all valid trials.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -16,8 +16,10 @@ pub struct Failover {
     pub probes_up: ProbeCount,
     /// Probes from server to client.
     pub probes_down: ProbeCount,
-    /// Maximum error of one-way delays; 0 where both hosts share a clock.
+    /// Maximum error of one-way delays, of the trials where it is known; 0 where both hosts share a clock.
     pub clock_error_ns: f64,
+    /// Trials in which no probe arrived in one direction: the error of the clocks is not known, and they have no one-way delays.
+    pub clock_error_unknown_trials: u32,
 }
 
 /// Probes of one direction, all trials.
@@ -55,8 +57,12 @@ pub struct FailoverEvent {
 pub struct ProbeDirection {
     /// Quantiles of the outage over the trials.
     pub outage_ns: Quantiles,
+    /// What each of these quantiles bounds.
+    pub outage_bounds: QuantileBounds,
     /// Longest time without a probe, minus the probe interval.
     pub outage_by_trial_ns: Vec<f64>,
+    /// Whether the outage had not ended with the traffic; its value is a minimum then.
+    pub outage_open_by_trial: Vec<bool>,
     /// Trials whose outage had not ended with the traffic; their value is a minimum.
     pub outages_open_ended: u32,
     /// The same time before the event: the baseline without an event.
@@ -92,6 +98,19 @@ pub struct Quantiles {
     pub max: Option<f64>,
 }
 
+/// What quantiles bound: null where a quantile is exact, and without figures.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct QuantileBounds {
+    /// The median.
+    pub p50: Option<Bound>,
+    /// The 90th percentile.
+    pub p90: Option<Bound>,
+    /// The 99th percentile.
+    pub p99: Option<Bound>,
+    /// The maximum.
+    pub max: Option<Bound>,
+}
+
 /// The rate of the streams of a trial around an event.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct StreamDip {
@@ -113,6 +132,7 @@ impl Failover {
             probes_up: probes(arm.probes[0]),
             probes_down: probes(arm.probes[1]),
             clock_error_ns: arm.clock_error_ns,
+            clock_error_unknown_trials: arm.clock_unknown,
         }
     }
 }
@@ -137,8 +157,10 @@ impl ProbeDirection {
         let delay = |phase: Phase| Quantiles::of(&way.delay_ns[phase as usize]);
         Self {
             outage_ns: Quantiles::of(&way.outage_ns),
+            outage_bounds: QuantileBounds::of_outage(way),
             outage_by_trial_ns: way.outage_ns.clone(),
-            outages_open_ended: way.open_ended,
+            outage_open_by_trial: way.is_open.clone(),
+            outages_open_ended: way.open_ended(),
             baseline_by_trial_ns: way.baseline_ns.clone(),
             lost_by_trial: way.lost.clone(),
             duplicated_by_trial: way.duplicated.clone(),
@@ -157,6 +179,13 @@ impl Quantiles {
         sorted.sort_by(f64::total_cmp);
         let at = |share| quantile(&sorted, share);
         Self { n: sorted.len(), p50: at(0.5), p90: at(0.9), p99: at(0.99), max: sorted.last().copied() }
+    }
+}
+
+impl QuantileBounds {
+    fn of_outage(way: &DirectionFigures) -> Self {
+        let at = |share| way.outage(share).filter(|(_, is_bound)| *is_bound).map(|_| Bound::AtLeast);
+        Self { p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1.0) }
     }
 }
 

@@ -183,7 +183,9 @@ fn permanent_loss_at_the_first_event_is_at_least_the_rest_of_the_trial() {
     let trials: Vec<Trial> = (0..12).flat_map(arms).collect();
     let analysis = analyse(&plan(), None, &trials, &[], None);
     let text = terminal::report(&document(&stored(plan(), trials.clone())), 200, false);
-    assert!(text.contains("until the end in 12"), "{text}");
+    assert!(text.contains(">= 1.90 s, until the end in 12"), "{text}");
+    let line = text.lines().find(|line| line.contains("surprise  remove at 1 s")).unwrap();
+    assert_eq!(line.matches(">= 1.90 s").count(), 3, "p50, p90 and max: {line}");
     let is_lower_bound = |warning: &Warning| {
         matches!(warning, Warning::LowerBound { metric: Metric::Outage, trials: 12, trials_total: 12, .. })
     };

@@ -22,6 +22,7 @@ mod evidence;
 mod exports;
 mod failed_calls;
 mod failover;
+mod failover_clocks;
 mod failover_page;
 mod figures;
 mod findings;
