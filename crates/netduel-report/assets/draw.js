@@ -421,7 +421,8 @@
     const axis = log ? [least / 1.25, most * 1.25] : [0, most * 1.04];
     const ticks = log ? apart(logTicks(...axis, Math.max(6, width / 60)), ...axis, width - room - 56, named) : Math.max(3, Math.round(width / 110));
     const placed = (key) => (row) => (row[key] === null ? null : Math.max(row[key], axis[0]));
-    const title = (row) => `${row.name}, ${row.label}\nreceived ${row.received} ${unit} (${row.low} to ${row.high})\nsent ${row.sent} ${unit}`;
+    const sign = (row) => (row.bound ? `${row.bound} ` : "");
+    const title = (row) => `${row.name}, ${row.label}\nreceived ${sign(row)}${row.received} ${unit} (${row.low} to ${row.high})\nsent ${row.sent} ${unit}`;
     const own = { x: "received", y: lane, fy: "label", title, tip: true };
     return Plot.plot({
       width, height: 76 + labels.length * (lanes.length * 22 + 22), marginLeft: room, marginRight: 56, marginTop: 34, marginBottom: 42, style: STYLE,
@@ -435,7 +436,7 @@
         Plot.tickX(rows.filter((row) => row.sent !== null), { x: placed("sent"), y: lane, fy: "label", stroke: "var(--ink)", strokeWidth: 1.5 }),
         log ? Plot.dot(rows, { ...own, r: 4.5, stroke: (row) => colour(row.arm), strokeWidth: 1.75, fill: (row) => fill(row.arm) }) : null,
         Plot.text(rows, { x: (row) => Math.max(row.received, row.high || 0, row.sent || 0), y: lane, fy: "label", dx: log ? 10 : 6, textAnchor: "start",
-          text: (row) => `${+row.received.toPrecision(3)}`, fill: (row) => `var(--arm-${row.arm % 6}-text)`, fontWeight: 600 }),
+          text: (row) => `${sign(row)}${+row.received.toPrecision(3)}`, fill: (row) => `var(--arm-${row.arm % 6}-text)`, fontWeight: 600 }),
         many ? Plot.text(rows, { y: lane, fy: "label", text: (row) => fitted(row.name, room - 14), frameAnchor: "left", dx: -room + 2, textAnchor: "start", fontWeight: 600,
           fill: (row) => `var(--arm-${row.arm % 6}-text)` }) : null,
         Plot.text(labels, { fy: (label) => label, text: (label) => label, frameAnchor: many ? "top-left" : "left", dx: -room + 2, dy: many ? -13 : 0,

@@ -4,7 +4,7 @@ use netduel_model::metric::Metric;
 use netduel_model::plan::{Arm, ResolvedPlan, TreatmentAction};
 use netduel_stats::summary;
 
-use super::{ArmAnalysis, ArmPackets, MetricAnalysis, PacketRates, WorkloadAnalysis};
+use super::{ArmAnalysis, ArmPackets, Bound, MetricAnalysis, PacketRates, WorkloadAnalysis};
 
 /// The parameter of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +43,8 @@ pub struct SweepPoint {
     pub received: Option<PacketRates>,
     /// Minimum and maximum over the valid trials of the received mean, packets per second.
     pub range: Option<(f64, f64)>,
+    /// What the received median, that minimum and that maximum bound: results of a search may be bounds.
+    pub bounds: [Option<Bound>; 3],
 }
 
 /// The sweeps of a run.
@@ -71,17 +73,19 @@ fn searched(workload: &WorkloadAnalysis) -> Option<&MetricAnalysis> {
 fn point(label: String, workload: &WorkloadAnalysis, arm: &ArmAnalysis, packets: &ArmPackets) -> SweepPoint {
     let found = searched(workload).map(|metric| {
         let values = metric.arms.iter().find(|values| values.arm == arm.arm);
-        values.map(super::ArmValues::numbers).unwrap_or_default()
+        let bounds = [0.5, 0.0, 1.0].map(|share| values?.bound_at(metric.metric, share));
+        (values.map(super::ArmValues::numbers).unwrap_or_default(), bounds)
     });
+    let bounds = found.as_ref().map_or([None; 3], |(_, bounds)| *bounds);
     let extremes = |values: &[f64]| {
         let low = values.iter().copied().reduce(f64::min);
         low.zip(values.iter().copied().reduce(f64::max))
     };
     let (sent, received, range) = match &found {
-        Some(values) => (None, of_values(values), extremes(values)),
+        Some((values, _)) => (None, of_values(values), extremes(values)),
         None => (packets.sent, packets.received, packets.received_range),
     };
-    SweepPoint { label, frame: packets.path.frame, arm: arm.arm.clone(), sent, received, range }
+    SweepPoint { label, frame: packets.path.frame, arm: arm.arm.clone(), sent, received, range, bounds }
 }
 
 /// The median of search results.

@@ -152,7 +152,11 @@ fn level(names: &[&str], metric: &MetricAnalysis, values: &ArmValues, sides: Sid
     let is_several = numbers.len() > 1;
     // Runs have no pairs: how far their values overlap is what a reader looks for.
     let whiskers = at(0.0).zip(at(1.0)).filter(|_| is_several && sides == Sides::Runs);
-    let extremes = |(low, high): (f64, f64)| format!("from {} to {}", metric.human(low), metric.human(high));
+    let end = |share: f64, value: f64| {
+        let bound = values.bound_at(metric.metric, share);
+        words::metric_value_or_bound(metric.metric, metric.unit, value, bound)
+    };
+    let extremes = |(low, high): (f64, f64)| format!("from {} to {}", end(0.0, low), end(1.0, high));
     Level {
         arm,
         name: values.arm.to_string(),
@@ -214,7 +218,27 @@ fn short(words: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use netduel_model::metric::Metric;
+    use netduel_model::workload::WorkUnit;
+
     use super::*;
+    use crate::analysis::Bound;
+
+    #[test]
+    fn extremes_that_are_bounds_have_their_sign() {
+        let metric = MetricAnalysis {
+            metric: Metric::LatencyP50,
+            unit: WorkUnit::Byte,
+            arms: Vec::new(),
+            comparisons: Vec::new(),
+        };
+        let mut values = ArmValues::new("a".parse().unwrap());
+        for (block, value) in [(0, (1e6, None)), (1, (2e6, None)), (2, (3e6, Some(Bound::AtLeast)))] {
+            values.insert(block, value);
+        }
+        let level = level(&["a"], &metric, &values, Sides::Runs);
+        assert_eq!(level.extremes, "from 1.00 ms to >= 3.00 ms");
+    }
 
     #[test]
     fn axis_is_logarithmic_from_a_factor_of_20_on() {

@@ -8,7 +8,7 @@ use super::metric_plots::in_words;
 use super::scale::{Scaled, number, scaled_packets};
 use super::table::{Cell, Column, Table};
 use super::verdicts::Sides;
-use crate::analysis::{Analysis, Sweep, SweepPoint, SweptBy, common_size};
+use crate::analysis::{Analysis, Bound, Sweep, SweepPoint, SweptBy, common_size};
 
 /// A bar for each point of a sweep, with the table of its numbers.
 pub(super) fn figure(sweep: &Sweep, analysis: &Analysis) -> Figure {
@@ -59,6 +59,9 @@ fn drawn(
     if published.is_some() {
         reading.push_str(" Dashed: published for this machine size.");
     }
+    if sweep.points.iter().flat_map(|point| point.bounds).any(|bound| bound.is_some()) {
+        reading.push_str(" A rate with >= is a lower bound.");
+    }
     let table = table(sweep, sides, scale);
     let mut data = data(sweep, names, published, scale);
     data["log"] = is_logarithmic.into();
@@ -81,14 +84,22 @@ fn table(sweep: &Sweep, sides: Sides, scale: Scaled) -> Table {
     let titles = ["sent, median", "received, median", "lowest trial", "highest trial"];
     table.columns.extend(titles.map(|title| Column::of(title, scale.unit)));
     table.columns.push(Column::number("trials"));
+    let found = |value: Option<f64>, bound: Option<Bound>| {
+        let sign = bound.map_or("", Bound::sign);
+        match number(value, scale) {
+            Cell::Number(text) => Cell::Number(format!("{sign}{text}")),
+            cell => cell,
+        }
+    };
     for point in &sweep.points {
+        let [median, low, high] = point.bounds;
         table.rows.push(vec![
             Cell::Text(point.label.clone()),
             Cell::from(point.arm.as_str()),
             number(point.sent.map(|rates| rates.median), scale),
-            number(point.received.map(|rates| rates.median), scale),
-            number(point.range.map(|range| range.0), scale),
-            number(point.range.map(|range| range.1), scale),
+            found(point.received.map(|rates| rates.median), median),
+            found(point.range.map(|range| range.0), low),
+            found(point.range.map(|range| range.1), high),
             Cell::Count(point.received.map_or(0, |rates| u64::from(rates.trials))),
         ]);
     }
@@ -105,6 +116,10 @@ fn published(sweep: &Sweep, analysis: &Analysis) -> Option<(u32, f64)> {
 }
 
 fn data(sweep: &Sweep, names: &[&str], published: Option<(u32, f64)>, scale: Scaled) -> Value {
+    let sign = |point: &SweepPoint| {
+        let [median, ..] = point.bounds;
+        median.map(|bound| bound.sign().trim_end())
+    };
     let arm = |point: &SweepPoint| names.iter().position(|name| *name == point.arm.as_str());
     json!({
         "unit": scale.unit,
@@ -114,8 +129,44 @@ fn data(sweep: &Sweep, names: &[&str], published: Option<(u32, f64)>, scale: Sca
             "arm": arm(point),
             "sent": point.sent.map(|rates| scale.plotted(rates.median)),
             "received": point.received.map(|rates| scale.plotted(rates.median)),
+            "bound": sign(point),
             "low": point.range.map(|range| scale.plotted(range.0)),
             "high": point.range.map(|range| scale.plotted(range.1)),
         })).collect::<Vec<_>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use netduel_model::metric::Metric;
+
+    use super::*;
+    use crate::analysis::PacketRates;
+
+    #[test]
+    fn search_results_that_are_bounds_have_their_sign() {
+        let rates = PacketRates { trials: 8, median: 2e6, intervals: 0, min: None, max: None };
+        let point = |frame: u32, bounds: [Option<Bound>; 3]| SweepPoint {
+            label: format!("{frame} B"),
+            frame,
+            arm: "a".parse().unwrap(),
+            sent: None,
+            received: Some(rates),
+            range: Some((1e6, 3e6)),
+            bounds,
+        };
+        let at_least = Some(Bound::AtLeast);
+        let sweep = Sweep {
+            by: SweptBy::Frames,
+            name: "search".to_owned(),
+            search: Some(Metric::NoDropRate),
+            points: vec![point(64, [None; 3]), point(128, [at_least, None, at_least])],
+        };
+        let table = table(&sweep, Sides::Arms, scaled_packets([3e6].into_iter()));
+        let numbers = |row: usize| table.rows[row][3..6].to_vec();
+        let cells = |texts: [&str; 3]| texts.map(|text| Cell::Number(text.to_owned())).to_vec();
+        assert_eq!(numbers(0), cells(["2.00", "1.00", "3.00"]));
+        assert_eq!(numbers(1), cells([">= 2.00", "1.00", ">= 3.00"]));
+        assert!(drawn(&sweep, String::new(), &["a"], None, Sides::Arms).reading.contains("with >= is"));
+    }
 }
