@@ -9,6 +9,8 @@ use netduel_model::units::human_bit_rate;
 use netduel_model::workload::{Direction, Role, Workload};
 use serde::Serialize;
 
+use crate::words::percent;
+
 /// A known limit of the rate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Expected {
@@ -39,10 +41,10 @@ impl Expected {
             doubt.push_str("; above the limit, so the limit does not apply");
         }
         format!(
-            "{} of payload of {}, {:.0} % of {}{doubt}",
+            "{} of payload of {}, {} of {}{doubt}",
             human_bit_rate(rate_bps),
             human_bit_rate(self.bps),
-            rate_bps / self.bps * 100.0,
+            percent(rate_bps / self.bps),
             self.whose
         )
     }
@@ -103,4 +105,25 @@ fn of_host(
 /// The size detected on a host.
 fn size_of(host: &HostSnapshot) -> Option<&str> {
     host.cloud.as_ref()?.size.as_deref()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn share_of_a_limit_reads_neither_as_nothing_nor_as_all() {
+        let limit = Expected::planned(1000, "the limit".to_owned());
+        for (rate, share) in [
+            (0.95e9, "95 %"),
+            (0.996e9, "99 %"),
+            (1e9, "100 %"),
+            (1.05e9, "105 %"),
+            (2e6, "0.2 %"),
+            (1e3, "less than 0.001 %"),
+        ] {
+            let words = limit.share_words(rate);
+            assert!(words.ends_with(&format!(" of payload of 1.00 Gbit/s, {share} of the limit")), "{words}");
+        }
+    }
 }

@@ -114,7 +114,7 @@ impl Row {
         self.interval
             .lost
             .filter(|_| all > 0)
-            .map_or_else(absent, |lost| format!("{lost} ({:.2} %)", lost as f64 * 100.0 / all as f64))
+            .map_or_else(absent, |lost| format!("{lost} ({} %)", percent_of(lost, all)))
     }
 
     fn jitter(&self) -> String {
@@ -128,6 +128,15 @@ impl Row {
 
 fn absent() -> String {
     "-".to_owned()
+}
+
+/// A part in percent with two decimals, for a column: some is not `0.00`, and not all is not `100.00`.
+fn percent_of(part: u64, all: u64) -> String {
+    match part as f64 * 100.0 / all as f64 {
+        percent if percent > 0.0 && percent < 0.01 => "<0.01".to_owned(),
+        percent if percent > 99.99 && part < all => ">99.99".to_owned(),
+        percent => format!("{percent:.2}"),
+    }
 }
 
 /// The heading of the interval lines: measured quantity, time base, and column titles.
@@ -179,4 +188,23 @@ pub fn line(traffic: &Traffic, interval: &Interval, length_s: f64) -> String {
         lines.push(text(&format!("    {title}"), &row(*bytes), |column| column.is_by_direction));
     }
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn part_reads_neither_as_nothing_nor_as_all() {
+        for (part, all, text) in [
+            (0, 5, "0.00"),
+            (1, 1_000_000, "<0.01"),
+            (1, 5_000, "0.02"),
+            (192_546, 911_546, "21.12"),
+            (999_999, 1_000_000, ">99.99"),
+            (5, 5, "100.00"),
+        ] {
+            assert_eq!(percent_of(part, all), text, "{part} of {all}");
+        }
+    }
 }

@@ -21,11 +21,13 @@ fn row(test: SummaryInput<'_>) -> Option<Vec<Cell>> {
     let SummaryInput { workload, trial, shared_machine, expected, .. } = test;
     let packets = workload.traffic.facts().packets?;
     let of = |metric: Metric| value_of(metric, workload, trial, shared_machine);
+    let bound = |metric: Metric| analysis::bound_of(metric, workload, trial, shared_machine);
     let value = |metric: Metric| {
-        Cell::number(of(metric).map(|value| words::metric_value(metric, WorkUnit::Packet, value)))
+        let words = |value| words::metric_value_or_bound(metric, WorkUnit::Packet, value, bound(metric));
+        Cell::number(of(metric).map(words))
     };
-    // Each datagram is a packet, and loss is a share of the sent packets.
-    let received = of(Metric::DatagramRate);
+    // Each datagram is a packet, and loss is a share of the sent packets. No rate follows from one that is a bound.
+    let received = of(Metric::DatagramRate).filter(|_| bound(Metric::DatagramRate).is_none());
     let sent = received.zip(of(Metric::Loss)).filter(|(_, loss)| *loss < 1.0);
     let limit = analysis::limit_of(workload, trial, shared_machine, expected);
     Some(vec![

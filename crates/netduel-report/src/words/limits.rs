@@ -5,7 +5,7 @@ use netduel_model::metric::Metric;
 use netduel_stats::summary;
 
 use super::text::{end_and_host, percent};
-use crate::analysis::{ArmAnalysis, Machine, QueueUse, WorkloadAnalysis};
+use crate::analysis::{ArmAnalysis, Bound, Machine, QueueUse, WorkloadAnalysis};
 use crate::total::Total;
 
 /// The share of a known limit that each arm reached; empty where no limit is known.
@@ -95,5 +95,6 @@ fn share(workload: &WorkloadAnalysis, arm: &ArmAnalysis) -> Option<String> {
         .find(|metric| metric.metric == Metric::Throughput)?;
     let values = throughput.arms.iter().find(|values| values.arm == arm.arm)?;
     let median = summary::median(&values.numbers())?;
-    Some(format!("{}: {}", arm.arm, expected.share_words(median)))
+    let sign = values.bound_at(throughput.metric, 0.5).map_or("", Bound::sign);
+    Some(format!("{}: {sign}{}", arm.arm, expected.share_words(median)))
 }

@@ -43,6 +43,7 @@ mod pipelines;
 mod price;
 mod publication;
 mod quick;
+mod quick_sweep;
 mod redaction;
 mod search;
 mod stamps;
