@@ -95,7 +95,7 @@ pub fn found(result: &SearchResult) -> String {
             format!("between {} and {}{by}", bound(result.lower), bound(result.upper))
         }
         (SearchState::MaxLoadReached, _) => {
-            format!("at least {}: no loss at the maximum rate of the generator", bound(result.lower))
+            format!("at least {}: the goal is met at the maximum rate of the generator", bound(result.lower))
         }
         (SearchState::MinLoadFails, _) => {
             format!("none: loss above the goal even at {}", bound(result.upper))
@@ -210,7 +210,7 @@ fn states(search: &ArmSearch, goal: usize) -> String {
         }
     }
     for (state, words) in [
-        (SearchState::MaxLoadReached, "no loss at the maximum rate of the generator"),
+        (SearchState::MaxLoadReached, "the goal is met at the maximum rate of the generator"),
         (SearchState::MinLoadFails, "loss above the goal even at the lowest rate"),
         (SearchState::Unfinished, "unfinished"),
     ] {

@@ -113,6 +113,9 @@ fn open_ended_search_results_get_no_verdict() {
     assert!(analysis.warnings.iter().any(is_lower_bound), "{:?}", analysis.warnings);
     let words = words::warnings(&analysis).join("\n");
     assert!(words.contains("no rate that is too high"), "{words}");
+    let sentences = words::search::sentences(&analysis.workloads[0]).join("\n");
+    // The goal may allow some loss.
+    assert!(sentences.contains("the goal is met at the maximum rate of the generator in 8"), "{sentences}");
     // The arm's value is a lower bound: it is still better than the baseline.
     let analysis = analyse_run(&run([regular, reached]));
     assert!(matches!(verdict(&analysis), Verdict::Higher { .. }), "{:?}", verdict(&analysis));
