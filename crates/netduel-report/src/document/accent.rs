@@ -29,7 +29,8 @@ impl Accent {
                 format!(
                     "the accent {} has a contrast of {:.1} on the {name} page ({CONTRAST_LEAST} is needed), so the report uses {} there",
                     hexadecimal(self.chosen),
-                    contrast(self.chosen, paper),
+                    // Rounded down, so that it never looks like enough.
+                    (contrast(self.chosen, paper) * 10.0).floor() / 10.0,
                     hexadecimal(on)
                 )
             })
@@ -92,6 +93,9 @@ mod tests {
         assert!(contrast(yellow.on[0], PAPERS[0]) >= CONTRAST_LEAST);
         assert_eq!(yellow.adjustments().len(), 1);
         assert!(yellow.adjustments()[0].contains("light page"), "{:?}", yellow.adjustments());
+        // 4.48 would round to what is needed.
+        let grey = Accent::of([0x77; 3]).adjustments();
+        assert!(grey[0].contains("has a contrast of 4.4 on the light page (4.5 is needed)"), "{grey:?}");
         for part in (0..=255).step_by(51) {
             let on = Accent::of([part, 255 - part, part / 2]).on;
             assert!(on.iter().zip(PAPERS).all(|(on, paper)| contrast(*on, paper) >= CONTRAST_LEAST));
