@@ -279,7 +279,7 @@ mod tests {
     fn effect_of_values_that_are_bounds_is_at_least_so_large() {
         let lower = run_verdict(Verdict::Lower { estimate: estimate(0.9, 0.88, 0.95) }, None);
         let lower = RunVerdict { has_bounds: true, ..lower };
-        assert_eq!(verdict(&lower), "at least 0.90x (-10 %) [0.88x, 0.95x]");
+        assert_eq!(verdict(&lower), "at most 0.90x (-10 %) [0.88x, 0.95x]");
         assert!(lower.estimated().is_some());
         let open = Verdict::Inconclusive { estimate: Some(estimate(1.0, 0.9, 1.1)), more: None };
         let open = run_verdict(open, None);

@@ -71,8 +71,13 @@ pub fn verdict(metric: Metric, comparison: &Comparison) -> String {
 
 /// The effect of a verdict "higher" or "lower"; with bounds it is at least so large.
 pub(super) fn bounded_effect(metric: Metric, estimate: &Estimate, has_bounds: bool) -> String {
-    let at_least = if has_bounds { "at least " } else { "" };
-    format!("{at_least}{}", effect(metric, estimate))
+    let limit = match manner(metric) {
+        _ if !has_bounds => "",
+        // A factor below 1 is the smaller the larger the effect is.
+        Manner::Times if estimate.centre < 1.0 => "at most ",
+        _ => "at least ",
+    };
+    format!("{limit}{}", effect(metric, estimate))
 }
 
 /// A comparison without a pair that can be used.
@@ -415,6 +420,10 @@ mod tests {
         let lower = of(Verdict::Lower { estimate: estimate(0.31, 0.29, 0.34) });
         assert_eq!(verdict(Metric::LatencyP50, &lower), "at least 69 % lower [66, 71]");
         assert_eq!(lower.estimated(), lower.judged.as_ref());
+        assert_eq!(verdict(Metric::Throughput, &lower), "at most 0.31x (-69 %) [0.29x, 0.34x]");
+        let higher = of(Verdict::Higher { estimate: estimate(3.2, 2.9, 3.5) });
+        assert_eq!(verdict(Metric::Throughput, &higher), "at least 3.2x (+220 %) [2.9x, 3.5x]");
+        assert_eq!(verdict(Metric::LatencyP50, &higher), "at least 3.2x as high [2.9x, 3.5x]");
         let shown = |one: &Comparison| {
             let effect = shown_effect(Metric::LatencyP50, one.estimated(), one.has_bounds(), Sides::Arms);
             effect.words().to_owned()

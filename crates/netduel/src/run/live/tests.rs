@@ -333,7 +333,7 @@ fn values_that_are_bounds_have_their_sign() {
     assert!(verdict.starts_with("no difference"), "{verdict}");
     let (signs, interval, has_ratio, verdict) = shown(10);
     assert!(signs == [false, true] && has_ratio && interval.starts_with("<= 0.0"), "{interval}");
-    assert!(verdict.starts_with("at least "), "{verdict}");
+    assert!(verdict.starts_with("at most "), "{verdict}");
     // In half of the blocks nothing arrived: the estimate may be too high, and no interval shows how much.
     let (signs, interval, has_ratio, verdict) = shown(5);
     assert!(signs == [false, true] && !has_ratio && interval.is_empty(), "{interval}");
