@@ -265,7 +265,7 @@ pub fn times_with_interval(estimate: &Estimate) -> String {
 
 /// The estimate of a comparison with its interval; absent without one. With bounds the difference of a result is at least so large:
 /// `>= 3.20x [2.90x, 3.50x]`, `<= 0.31x [0.29x, 0.34x]`.
-pub fn estimate(metric: Metric, judged: &Judged, has_bounds: bool, sides: Sides) -> Option<String> {
+fn shown_estimate(metric: Metric, judged: &Judged, has_bounds: bool, sides: Sides) -> Option<String> {
     let words = interval(metric, judged.estimate.as_ref()?, sides);
     let sign = match judged.verdict {
         Verdict::Higher { .. } if has_bounds => ">= ",
@@ -313,7 +313,7 @@ fn times_exactly(ratio: f64) -> String {
 
 /// The estimate behind a verdict, for a picture of it. `has_bounds`: whether values that it rests on are bounds.
 pub fn shown_effect(metric: Metric, judged: Option<&Judged>, has_bounds: bool, sides: Sides) -> Effect {
-    let words = judged.and_then(|judged| estimate(metric, judged, has_bounds, sides));
+    let words = judged.and_then(|judged| shown_estimate(metric, judged, has_bounds, sides));
     let Some((judged, words)) = judged.zip(words) else { return Effect::Unknown };
     let Some(estimate) = judged.estimate.as_ref() else { return Effect::Unknown };
     match metric.scale() {
