@@ -27,7 +27,9 @@ use crate::pipeline;
 use crate::program;
 use crate::publication;
 use crate::redaction;
-use crate::report_file::{Destination, lines, no_pdf_on_standard_output, refuse_page_on_a_terminal};
+use crate::report_file::{
+    Destination, check_printing, lines, no_pdf_on_standard_output, refuse_page_on_a_terminal,
+};
 use crate::run_store::{command_of, open_store, store_failure};
 
 /// `netduel compare`.
@@ -39,6 +41,7 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
         .place()
         .map(|out| Destination::among(out, format, Format::is_of_comparisons)?.printed(&args.printing))
         .transpose()?;
+    check_printing(destination.is_some(), &args.printing, "report.pdf")?;
     let shown = destination.as_ref().map_or(format, |destination| Some(destination.format));
     if let Some(format) = shown.filter(|format| !format.is_of_comparisons()) {
         return Err(no_table(format));

@@ -12,7 +12,9 @@ use crate::console::{json, page_layout, print, print_exact, print_json, tell};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::program;
 use crate::redaction;
-use crate::report_file::{Destination, no_pdf_on_standard_output, refuse_page_on_a_terminal};
+use crate::report_file::{
+    Destination, check_printing, no_pdf_on_standard_output, refuse_page_on_a_terminal,
+};
 use crate::run_store::{command_of, open_store, store_failure};
 
 /// `netduel history`.
@@ -24,6 +26,7 @@ pub fn command(args: &HistoryArgs) -> Result<(), Failure> {
         .place()
         .map(|out| Destination::among(out, format, Format::is_of_histories)?.printed(&args.printing))
         .transpose()?;
+    check_printing(destination.is_some(), &args.printing, "report.pdf")?;
     let shown = destination.as_ref().map_or(format, |destination| Some(destination.format));
     let shown = shown.unwrap_or(Format::Text);
     if !shown.is_of_histories() {

@@ -182,6 +182,15 @@ pub fn render(run: &Run, analysis: &Analysis, checks: &Checks, format: Format) -
     })
 }
 
+/// Refuses paper and browser of a PDF where no report is written: they would have no effect. `example` is the name of such a file.
+pub fn check_printing(is_written: bool, printing: &PrintingArgs, example: &str) -> Result<(), Failure> {
+    if is_written || *printing == PrintingArgs::default() {
+        return Ok(());
+    }
+    let text = "--paper and --browser are options of a PDF, and no file is written";
+    Err(Failure::message(Kind::Usage, text).remedy(format!("name it: --out {example}")))
+}
+
 /// Lines with their ends.
 pub fn lines(lines: &[String]) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect::<Vec<_>>().concat()

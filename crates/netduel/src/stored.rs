@@ -25,7 +25,9 @@ use crate::pipeline;
 use crate::program;
 use crate::publication;
 use crate::redaction;
-use crate::report_file::{Destination, refuse_files_as_text, refuse_page_on_a_terminal, render, write};
+use crate::report_file::{
+    Destination, check_printing, refuse_files_as_text, refuse_page_on_a_terminal, render, write,
+};
 use crate::run_changes;
 use crate::run_store::{NextStep, command_of, open_store, store_failure};
 
@@ -35,6 +37,7 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
     let format = args.output.format(args.format);
     let destination =
         args.output.place().map(|out| Destination::of(out, format)?.printed(&args.printing)).transpose()?;
+    check_printing(destination.is_some(), &args.printing, "report.pdf")?;
     let store = open_store(&args.store)?;
     if destination.is_none() {
         let command = command_of(&["report", &args.run]);

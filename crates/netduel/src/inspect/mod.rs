@@ -18,14 +18,13 @@ use netduel_report::inspect::{self, Inspection};
 use netduel_report::json::inspect::InspectDocument;
 use netduel_report::{document, html, markdown};
 
-use crate::cli::publication::PrintingArgs;
 use crate::cli::shared::named_place;
 use crate::cli::stored::Format;
 use crate::console::{json, page_layout, print, print_json};
 use crate::exit::{Failure, Kind, chain};
 use crate::program;
 use crate::redaction;
-use crate::report_file::Destination;
+use crate::report_file::{Destination, check_printing};
 use crate::run::{SystemClock, agent_argv, build_lab, read_plan, remove_lab};
 use crate::ssh::{OnFailure, SshHosts};
 use args::InspectArgs;
@@ -61,10 +60,7 @@ pub fn command(args: &InspectArgs) -> Result<(), Failure> {
 /// The file of `--out`, which is checked before a host is read.
 fn destination(args: &InspectArgs) -> Result<Option<Destination>, Failure> {
     let Some(out) = named_place(args.out.as_deref()) else {
-        if args.printing != PrintingArgs::default() {
-            let text = "--paper and --browser are options of a PDF";
-            return Err(Failure::message(Kind::Usage, text).remedy("name it: --out hosts.pdf"));
-        }
+        check_printing(false, &args.printing, "hosts.pdf")?;
         return Ok(None);
     };
     let format = args.json.json.then_some(Format::Json);

@@ -26,7 +26,7 @@ use crate::gate;
 use crate::provider::{self, Home};
 use crate::publication;
 use crate::redaction;
-use crate::report_file::Destination;
+use crate::report_file::{Destination, check_printing};
 use crate::run_store::{NextStep, command_of, open_store, store_failure, writable_store};
 use crate::signal;
 use crate::ssh::SshHosts;
@@ -49,6 +49,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         None => writable_store(&args.outcome.store)?,
     };
     let out = args.out.as_ref().map(|out| Destination::of(out, None)?.printed(&args.printing)).transpose()?;
+    check_printing(out.is_some() || args.resume.is_some(), &args.printing, "report.pdf")?;
     let mut output = Output {
         out,
         json: args.outcome.json.json,
@@ -67,6 +68,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         let id = store.id_of(name).map_err(|error| not_resumed(name, error))?;
         // A refused run stays as it is.
         let header = store.header(&id).map_err(store_failure)?;
+        check_printing(output.out.is_some() || header.report.is_some(), &args.printing, "report.pdf")?;
         refuse_quick_test(&header)?;
         refuse_stored_plan(&header, permissions)?;
         gate::check(&output.gate, &header.plan, Sides::Arms)?;

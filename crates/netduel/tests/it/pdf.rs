@@ -380,6 +380,23 @@ fn pdf_is_refused_without_a_file_and_its_options_for_other_formats() {
 }
 
 #[test]
+fn options_of_a_pdf_are_refused_where_no_file_is_written() {
+    let bench = Bench::new();
+    let (run, browser) = (golden("format-2"), "./none");
+    for words in [
+        &["run", "plan.toml", "--paper", "letter"][..],
+        &["run", "plan.toml", "--browser", browser],
+        &["report", run.as_str(), "--paper", "letter"],
+        &["compare", run.as_str(), run.as_str(), "--browser", browser],
+        &["history", "--paper", "letter"],
+        &["inspect", "--paper", "letter"],
+    ] {
+        let refused = bench.run(words).expect_code(2).stderr;
+        assert!(refused.contains("options of a PDF, and no file is written"), "{words:?}: {refused}");
+    }
+}
+
+#[test]
 fn files_of_the_author_are_checked_and_stored_with_a_report() {
     let bench = Bench::new();
     let run = golden("format-2");
