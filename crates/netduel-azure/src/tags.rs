@@ -109,7 +109,7 @@ impl Tags {
             shutdown: self.shutdown.clone(),
             ..self.keys.clone()
         };
-        // A missing key would be a default, which nobody chose.
+        // A missing key would become a default, which may differ from the value of the bed.
         bed::check(&spec, "the tags").ok().filter(|bed| bed.spec() == spec)
     }
 

@@ -64,7 +64,7 @@ pub fn command(args: &AzureRunArgs) -> Result<(), Failure> {
         if count > 1 {
             tell(&format!("plan {} of {count}: {}", index + 1, path.display()));
         }
-        // An earlier plan, or anybody, may have changed the bed.
+        // An earlier plan or another program may have changed the bed.
         let looked = if index == 0 { Ok(()) } else { deployed.refresh(az) };
         let home = deployed.home();
         let ended =
