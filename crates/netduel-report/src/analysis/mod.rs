@@ -21,6 +21,7 @@ mod identities;
 mod limit;
 mod loss_by_counter;
 mod machine;
+mod modes;
 mod packets;
 mod parts;
 mod paths;

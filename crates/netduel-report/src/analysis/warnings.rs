@@ -17,7 +17,9 @@ use crate::findings::{Severity, of_bed};
 use super::contention::{busy_hosts, stolen_share};
 use super::machine::{Machine, Machines};
 use super::verdicts::crossed_values;
-use super::{ArmAnalysis, MetricAnalysis, WorkloadAnalysis, counts, datagrams, figures, schedule, series};
+use super::{
+    ArmAnalysis, MetricAnalysis, WorkloadAnalysis, counts, datagrams, figures, modes, schedule, series,
+};
 use crate::total::{self, Total};
 
 /// A wall clock that deviated further from the monotonic clock was stepped, not slewed.
@@ -179,15 +181,7 @@ fn of_metric(workload: &WorkloadAnalysis, analysis: &MetricAnalysis, half: Optio
                 change: drift.change,
             });
         }
-        // Levels that other arms have too are those of the machines: the random order spreads them over the arms, and the interval
-        // contains them.
-        let are_shared = |modes: &doubt::Modes| {
-            let others = analysis.arms.iter().filter(|other| other.arm != arm.arm);
-            others
-                .map(|other| crossed_values(&other.values, half, metric.scale()))
-                .any(|values| modes.are_also_of(&values.iter().map(|(_, value)| *value).collect::<Vec<_>>()))
-        };
-        if let Some(modes) = doubt::bimodal(&values).filter(|modes| !are_shared(modes)) {
+        if let Some(modes) = modes::of_arm(workload, analysis, arm, half) {
             warnings.push(Warning::Bimodal {
                 arm: arm.arm.clone(),
                 workload: name.clone(),

@@ -9,7 +9,7 @@ use netduel_model::warning::{Warning, part_of_loss};
 use netduel_model::workload::WorkUnit;
 
 use super::metric::{metric_value, packet_rate};
-use super::{percent, times};
+use super::{is_in_lab, percent, times};
 use crate::analysis::{Analysis, ArmAnalysis, WorkloadAnalysis, warnings_about};
 use crate::total::Total;
 
@@ -175,10 +175,17 @@ pub fn warning_text(analysis: &Analysis, warning: &Warning) -> String {
         }
         Warning::Bimodal { arm, workload, metric, low, high } => {
             let unit = unit_of(analysis, workload);
-            let advice = if is_pinned(analysis, workload, arm) {
-                "threads are pinned, so check interrupt affinity, CPU frequency and other load on the hosts"
-            } else {
-                "the usual cause is the placement of threads on cores: set `pin_client` and `pin_server`"
+            let advice = match (is_pinned(analysis, workload, arm), is_in_lab(&analysis.plan)) {
+                (false, _) => {
+                    "the usual cause is the placement of threads on cores: set `pin_client` and `pin_server`"
+                }
+                // The interfaces of a lab are virtual: no hardware interrupt belongs to a core.
+                (true, true) => {
+                    "threads are pinned, so look for other load on this machine or its hypervisor, and repeat the run"
+                }
+                (true, false) => {
+                    "threads are pinned, so check interrupt affinity, CPU frequency and other load on the hosts"
+                }
             };
             format!(
                 "bimodal: {} of {arm} in {workload} falls into two groups, about {} and {}; {advice}",

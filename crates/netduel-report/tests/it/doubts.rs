@@ -6,6 +6,7 @@ use netduel_model::warning::Warning;
 use netduel_model::workload::{Traffic, UdpStream};
 use netduel_report::analysis::MetricAnalysis;
 use netduel_report::{analyse_run, document, html, markdown, terminal, words};
+use netduel_stats::histogram::Histogram;
 
 use crate::builder::{Recipe, build};
 use crate::figures::kinds;
@@ -69,6 +70,34 @@ fn two_levels_of_one_arm_cause_a_warning_and_those_of_both_arms_do_not() {
     assert_eq!(warned(&["accelerated"]), ["accelerated"]);
     // The random order spreads a state of the machines over the arms.
     assert_eq!(warned(&["synthetic", "accelerated"]), Vec::<String>::new());
+}
+
+#[test]
+fn levels_that_another_arm_has_relative_to_its_own_are_a_state_of_the_machines() {
+    // Round trips of these arms take half as long again in a third of the blocks; the arms differ by a factor of three.
+    let warned = |slow: &[&str]| -> Vec<(String, Metric)> {
+        let mut run =
+            build(&Recipe { workloads: vec!["rr"], noise: 0.01, blocks: 9, ..Recipe::default() });
+        for trial in run.trials.iter_mut().filter(|trial| trial.slot.block % 3 == 0) {
+            if slow.contains(&trial.slot.arm.as_str()) {
+                let round_trips = trial.client.as_mut().unwrap().report.round_trips.as_mut().unwrap();
+                let mut slower = Histogram::new();
+                for (value, count) in Histogram::from_record(&round_trips.histogram).unwrap().pairs() {
+                    (0..count).for_each(|_| slower.record(value + value / 2));
+                }
+                round_trips.histogram = slower.to_record();
+            }
+        }
+        let levels = |warning: Warning| match warning {
+            Warning::Bimodal { arm, metric, .. } => Some((arm.to_string(), metric)),
+            _ => None,
+        };
+        analyse_run(&run).warnings.into_iter().filter_map(levels).collect()
+    };
+    let both = |arm: &str| [Metric::LatencyP50, Metric::LatencyP99].map(|metric| (arm.to_owned(), metric));
+    assert_eq!(warned(&["synthetic"]), both("synthetic"));
+    assert_eq!(warned(&["accelerated"]), both("accelerated"));
+    assert!(warned(&["synthetic", "accelerated"]).is_empty());
 }
 
 #[test]

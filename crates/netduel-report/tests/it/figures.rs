@@ -208,8 +208,11 @@ fn warnings_are_derived_from_the_data() {
 
 #[test]
 fn bimodal_warning_asks_for_pinning_only_where_threads_are_not_pinned() {
-    let text = |pinned: bool| {
+    let text = |pinned: bool, launch: Option<Launch>| {
         let mut run = build(&Recipe { workloads: vec!["bulk"], ..Recipe::default() });
+        for host in run.header.plan.hosts.values_mut() {
+            host.launch = launch.clone().unwrap_or_else(|| host.launch.clone());
+        }
         for workload in run.header.plan.arms.iter_mut().flat_map(|arm| &mut arm.workloads) {
             workload.pin_client = if pinned { vec![1] } else { Vec::new() };
         }
@@ -222,9 +225,12 @@ fn bimodal_warning_asks_for_pinning_only_where_threads_are_not_pinned() {
         });
         netduel_report::words::warnings(&analyse_run(&run)).concat()
     };
-    let (pinned, free) = (text(true), text(false));
-    assert!(!pinned.contains("set `pin_client`") && pinned.contains("threads are pinned"), "{pinned}");
+    let (pinned, free) = (text(true, Some(Launch::Local)), text(false, None));
+    assert!(!pinned.contains("set `pin_client`") && pinned.contains("check interrupt affinity"), "{pinned}");
     assert!(free.contains("set `pin_client` and `pin_server`"), "{free}");
+    let in_a_lab = text(true, None);
+    assert!(in_a_lab.contains("threads are pinned, so look for other load on this machine"), "{in_a_lab}");
+    assert!(!in_a_lab.contains("interrupt affinity"), "virtual interfaces have no interrupts: {in_a_lab}");
 }
 
 /// The warnings about counts in a run whose trials were changed by `spoil`.

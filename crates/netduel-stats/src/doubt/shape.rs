@@ -21,6 +21,9 @@ const APART_TIMES: f64 = 1.2;
 /// Maximum share of the values in the middle half of the range between the groups' medians.
 const VALLEY_AT_MOST: f64 = 0.05;
 
+/// Minimum number of values of another set at each level: a single one can be an outlier.
+const FEWEST_AT_A_LEVEL: usize = 2;
+
 /// Minimum distance of an outlier in robust standard deviations. Calibrated by simulation of whole runs: skewed and heavy-tailed
 /// noise, as of latencies, reaches 20 in one run of 20 without a cause.
 const FAR_DEVIATIONS: f64 = 26.0;
@@ -61,6 +64,23 @@ impl Modes {
         let quarter = (self.high - self.low) / 4.0;
         values.iter().any(|&value| value <= self.low + quarter)
             && values.iter().any(|&value| value >= self.high - quarter)
+    }
+
+    /// Whether the other values of pairs `(own, other)` form two groups at these levels, when they are multiplied by the median ratio of the
+    /// pairs: two of them or more at each level, or beyond it, and almost none between. A state of a machine changes both values by
+    /// about one factor, whatever their levels are.
+    #[must_use]
+    pub fn are_levels_of_pairs(self, pairs: &[(f64, f64)]) -> bool {
+        let ratios: Vec<f64> = pairs.iter().map(|(own, other)| own / other).collect();
+        let Some(factor) = median(&ratios).filter(|factor| factor.is_finite() && *factor > 0.0) else {
+            return false;
+        };
+        let quarter = (self.high - self.low) / 4.0;
+        let scaled = || pairs.iter().map(|(_, other)| other * factor);
+        let low = scaled().filter(|value| *value <= self.low + quarter).count();
+        let high = scaled().filter(|value| *value >= self.high - quarter).count();
+        let between = pairs.len().saturating_sub(low + high);
+        low.min(high) >= FEWEST_AT_A_LEVEL && between as f64 <= VALLEY_AT_MOST * pairs.len() as f64
     }
 }
 
@@ -174,6 +194,23 @@ mod tests {
         for other in [[60.7; 8], [85.0; 8], [70.0; 8], [20.0; 8], [200.0; 8]] {
             assert!(!modes.are_also_of(&other), "{other:?}");
         }
+    }
+
+    #[test]
+    fn levels_of_pairs_are_compared_relative_to_their_ratio() {
+        // Round trips of two paths through one virtual machine, us: it was slow in blocks 1, 4, 5 and 6.
+        let one = [60.9, 44.1, 44.0, 64.9, 66.6, 63.2, 44.2, 45.9, 44.6, 43.8];
+        let modes = bimodal(&one).unwrap();
+        let with = |other: [f64; 10]| {
+            let pairs: Vec<(f64, f64)> = one.into_iter().zip(other).collect();
+            modes.are_levels_of_pairs(&pairs)
+        };
+        let other = [18.0, 11.1, 11.0, 11.1, 15.8, 16.8, 11.6, 11.5, 11.1, 11.0];
+        assert!(with(other) && !modes.are_also_of(&other));
+        assert!(!with([11.1; 10]), "one level");
+        assert!(!with([11.1, 11.0, 11.2, 11.1, 11.0, 18.0, 11.1, 11.2, 11.0, 11.1]), "an outlier");
+        assert!(!with([11.0, 11.7, 12.4, 13.1, 13.8, 14.5, 15.2, 15.9, 16.6, 17.3]), "a wide spread");
+        assert!(!with([0.0; 10]) && !modes.are_levels_of_pairs(&[]));
     }
 
     #[test]

@@ -82,6 +82,29 @@ fn false_shape_warnings_occur_in_fewer_than_one_run_of_twenty() {
 }
 
 #[test]
+fn levels_of_one_arm_are_rarely_taken_for_a_state_of_the_machines() {
+    for (noise, at_most) in [(0.03, 0.001), (0.1, 0.02), (0.2, 0.15)] {
+        for blocks in [10, 20] {
+            let mut chance = Chance::new(38);
+            let missed = share(RUNS, || {
+                // The blocks are in random order in a run; the number of them at each level counts here.
+                let level = |block: usize| if block < blocks / 3 { 1.25 } else { 1.0 };
+                let pairs: Vec<(f64, f64)> = (0..blocks)
+                    .map(|block| {
+                        let own = level(block) * (0.01 * chance.normal()).exp();
+                        (own, 0.25 * (noise * chance.normal()).exp())
+                    })
+                    .collect();
+                let own: Vec<f64> = pairs.iter().map(|(own, _)| *own).collect();
+                bimodal(&own).is_some_and(|modes| modes.are_levels_of_pairs(&pairs))
+            });
+            println!("{blocks} blocks, another arm with {noise} of noise: missed {missed:.4}");
+            assert!(missed <= at_most, "{blocks} blocks, {noise}: {missed}");
+        }
+    }
+}
+
+#[test]
 fn outlier_block_by_a_factor_of_three_is_detected() {
     for blocks in [8, 10, 30] {
         for times in [1.0 / 3.0, 3.0] {
