@@ -100,7 +100,7 @@ fn concerned(analysis: &Analysis) -> BTreeSet<usize> {
 }
 
 /// Each kind of warning in a line, the first sentence of the worst one without the advice: the closing lines of a run have no room for
-/// all. The number and the marks of its kind follow: `(one of 4 like it: *1 to *4)`.
+/// all. Of several of a kind the line has all marks and their number: `*1 to *4 outlier block (4 warnings), the worst: ...`.
 pub fn warning_heads(analysis: &Analysis) -> Vec<String> {
     let mut kinds: Vec<(String, Vec<Sentence>)> = Vec::new();
     for sentence in warning_sentences(analysis) {
@@ -120,13 +120,16 @@ pub fn warning_heads(analysis: &Analysis) -> Vec<String> {
         let worst = alike.first()?;
         let head =
             Sentence { text: worst.text.split(';').next().unwrap_or_default().to_owned(), ..worst.clone() };
+        let all = alike.len();
+        if all == 1 {
+            return Some(head.marked());
+        }
         let numbers: BTreeSet<usize> = alike.iter().filter_map(|sentence| sentence.number).collect();
         let marks = marks_in_ranges(&numbers);
-        let marks = if marks.is_empty() { marks } else { format!(": {marks}") };
-        Some(match alike.len() {
-            1 => head.marked(),
-            all => format!("{} (one of {all} like it{marks})", head.marked()),
-        })
+        let marks = if marks.is_empty() { marks } else { format!("{marks} ") };
+        let which = if size(worst) > 0.0 { "the worst" } else { "for example" };
+        let (kind, rest) = head.text.split_once(": ").unwrap_or((head.text.as_str(), ""));
+        Some(format!("{marks}{kind} ({all} warnings), {which}: {rest}"))
     };
     kinds.into_iter().filter_map(line).collect()
 }
