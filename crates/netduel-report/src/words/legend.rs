@@ -19,7 +19,10 @@ pub fn verdict_legend(plan: &ResolvedPlan) -> String {
 /// The same for a table without quartiles; empty for a plan without a comparison.
 pub fn verdict_legend_brief(plan: &ResolvedPlan) -> String {
     let Some(baseline) = plan.arms.first().filter(|_| plan.compares()) else { return String::new() };
-    format!("Value: median. Verdict: paired estimate against {} [interval].", baseline.name)
+    format!(
+        "Value: median. Verdict: estimate from the pairs within blocks against {} [interval]; it can differ from the ratio of the medians.",
+        baseline.name
+    )
 }
 
 /// What Holm's procedure bounds: false differences, and by itself false answers of no difference. `confidence`: that of the plan, a fraction.

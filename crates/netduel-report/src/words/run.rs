@@ -208,8 +208,12 @@ pub fn end_of(analysis: &Analysis) -> String {
         _ => end(analysis.end.as_ref()),
     };
     if at_limit && is_compared && design.may_stop_early() && !analysis.precise_enough(|_| false) {
+        let more = match analysis.end {
+            Some(RunEnd::BudgetReached) => "More time (`budget`) narrows",
+            _ => "More blocks (`blocks_max`) narrow",
+        };
         return format!(
-            "{sentence} The precision of {} was not reached{}.",
+            "{sentence} The precision of {} was not reached{}: intervals are wider, and the verdicts hold. {more} them.",
             design.precision,
             missed(analysis)
         );

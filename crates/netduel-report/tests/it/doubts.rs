@@ -232,14 +232,19 @@ fn verdicts_are_possible_without_the_data_of_a_dropped_arm_only() {
 
 #[test]
 fn run_that_ends_at_its_limit_says_whether_its_precision_was_reached() {
-    let page = |noise: f64, blocks_max: u32| {
+    let ended = |noise: f64, blocks_max: u32, end: RunEnd| {
         let mut run = build(&Recipe { workloads: vec!["bulk"], noise, ..Recipe::default() });
         run.header.plan.design.blocks_max = blocks_max;
-        run.end = Some(RunEnd::BlockLimitReached);
-        terminal::report(&document(&run), 200, false)
+        run.end = Some(end);
+        terminal::report(&document(&run), 400, false)
     };
+    let page = |noise: f64, blocks_max: u32| ended(noise, blocks_max, RunEnd::BlockLimitReached);
     let missed = "Stopped: block limit reached. The precision of 5 % was not reached for throughput of bulk";
     assert!(page(0.3, 10).contains(missed), "{}", page(0.3, 10));
+    let hint = ": intervals are wider, and the verdicts hold. More blocks (`blocks_max`) narrow them.\n";
+    assert!(page(0.3, 10).contains(hint), "{}", page(0.3, 10));
+    let out_of_time = ended(0.3, 10, RunEnd::BudgetReached);
+    assert!(out_of_time.contains(" More time (`budget`) narrows them.\n"), "{out_of_time}");
     assert!(!page(0.001, 10).contains("was not reached"));
     // A plan with a fixed number of blocks asks for no precision.
     assert!(!page(0.3, 8).contains("was not reached"));
