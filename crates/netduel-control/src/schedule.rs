@@ -84,9 +84,9 @@ mod tests {
 
     /// Orders of seed 42. A change here breaks the resuming of stored runs.
     const GOLDEN: [&str; 3] = [
-        "latency/accelerated stream/accelerated stream/synthetic latency/synthetic",
-        "latency/accelerated latency/synthetic stream/accelerated stream/synthetic",
-        "stream/accelerated latency/synthetic stream/synthetic latency/accelerated",
+        "requests/accelerated stream/accelerated stream/synthetic requests/synthetic",
+        "requests/accelerated requests/synthetic stream/accelerated stream/synthetic",
+        "stream/accelerated requests/synthetic stream/synthetic requests/accelerated",
     ];
 
     #[test]

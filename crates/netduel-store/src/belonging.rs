@@ -93,7 +93,7 @@ mod tests {
 
     use super::*;
 
-    /// Arms `synthetic` and `accelerated`, workloads `stream` and `latency`, ten blocks at most.
+    /// Arms `synthetic` and `accelerated`, workloads `stream` and `requests`, ten blocks at most.
     fn plan() -> ResolvedPlan {
         let text = include_str!("../../../plans/demo.toml");
         netduel_model::plan::parse(text, "plans/demo.toml").expect("a valid plan")
@@ -149,7 +149,7 @@ mod tests {
         );
         // The same slot, as where the orders of two runs agree.
         assert!(next(&mut belonging, &plan, &first).is_some());
-        assert_eq!(next(&mut belonging, &plan, &trial([0, 1, 0], "synthetic", "latency")), None);
+        assert_eq!(next(&mut belonging, &plan, &trial([0, 1, 0], "synthetic", "requests")), None);
         assert_eq!(next(&mut belonging, &plan, &trial([1, 1, 0], "synthetic", "stream")), None);
     }
 
