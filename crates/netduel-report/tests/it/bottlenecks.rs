@@ -30,6 +30,35 @@ fn evidence_of_two_of_three_trials_is_that_of_the_lower_one_and_names_how_many_i
     assert!(page.contains(&words), "{page}");
 }
 
+#[test]
+fn saturated_thread_that_moves_between_cores_is_the_bottleneck_although_no_core_is_full() {
+    let evidence = |ran_percent: u64, pinned: Option<u16>| {
+        let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 1, ..Recipe::default() });
+        let workload = run.header.plan.arms[0].workloads[0].clone();
+        let trial = run.trials.iter_mut().find(|trial| trial.slot.arm.as_str() == "synthetic").unwrap();
+        for end in [&mut trial.client, &mut trial.server].into_iter().flatten() {
+            let part = end.observation.wall_ns / 100;
+            end.report.streams.iter_mut().for_each(|stream| stream.core = pinned);
+            for core in &mut end.observation.cores {
+                let (user_ns, idle_ns) = (part * 88, part * 12);
+                *core = CoreTime { core: core.core, user_ns, idle_ns, ..CoreTime::default() };
+            }
+        }
+        let client = trial.client.as_mut().unwrap();
+        let run_ns = client.observation.wall_ns / 100 * ran_percent;
+        client.report.thread_use = Some(ThreadUse { threads: 1, run_ns, run_delay_ns: 0 });
+        limit_of(&workload, trial, false, None).unwrap()
+    };
+    let moved = evidence(94, None);
+    assert_eq!(moved.cause, Cause::SenderCore, "{moved:?}");
+    assert_eq!(moved.evidence[0], "the client's thread ran 94 % of the time, on changing cores");
+    for (ran_percent, pinned) in [(86, None), (94, Some(1))] {
+        let stayed = evidence(ran_percent, pinned);
+        let words = format!("the client's thread ran {ran_percent} % of the time");
+        assert_eq!(stayed.evidence[0], words, "one core can have been as busy");
+    }
+}
+
 /// An open loop whose requests were 300 ms late, on hosts with half of their CPU time idle. `waited_permille`: how long its threads waited for
 /// cores; `others`: whether other processes used the other half.
 fn late(waited_permille: u64, others: bool) -> Run {

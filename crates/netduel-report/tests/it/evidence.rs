@@ -301,7 +301,7 @@ fn waiting_threads_are_cpu_contention_only_with_cpu_time_of_other_processes() {
         "{starved:?}"
     );
     assert!(
-        starved.evidence.iter().any(|words| words.starts_with("the server's threads ran 10 % of the time")),
+        starved.evidence.iter().any(|words| words.starts_with("the server's thread ran 10 % of the time")),
         "{starved:?}"
     );
     // Without other processes the threads filled the machine, or their core.

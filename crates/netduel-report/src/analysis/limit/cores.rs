@@ -12,7 +12,7 @@ use super::evidence::{Evidence, Finding, HELD_UP};
 use crate::total::Total;
 use crate::words::percent;
 
-/// From this share of the time on, a thread was saturated.
+/// From this share of the time on, a thread was saturated, on whichever cores it ran: it moves between cores, so no core need be full.
 const THREAD_FULL: f64 = 0.85;
 /// From this share of a host's packets on, one queue or core received all traffic of the test. The rest is other traffic of the host.
 const ALL_PACKETS: f64 = 0.95;
@@ -136,6 +136,12 @@ fn pinned_full(end: &TrialEnd) -> Option<Core> {
     cores(&end.observation).into_iter().find(|seen| seen.number == *core && seen.is_full())
 }
 
+/// Whether threads that ran for this share of the time moved between cores: no core was busy for so long.
+fn has_moved(end: &TrialEnd, ran: f64) -> bool {
+    let is_pinned = end.report.streams.iter().any(|stream| stream.core.is_some());
+    !is_pinned && busiest(&end.observation).is_some_and(|core| ran > core.busy + core.stolen)
+}
+
 impl Evidence<'_> {
     /// The core of an end as a cause. Both ends of a round trip send and receive.
     fn core_of(&self, end: &TrialEnd) -> Cause {
@@ -176,8 +182,12 @@ impl Evidence<'_> {
             if !is_full && !has_waited {
                 continue;
             }
+            let (noun, verb) = match end.report.thread_use {
+                Some(usage) if usage.threads == 1 => ("thread", "was"),
+                _ => ("threads", "were"),
+            };
             let waiting = if waited >= WAITED_MUCH {
-                format!(" and were runnable but not scheduled {} of the time", percent(waited))
+                format!(" and {verb} runnable but not scheduled {} of the time", percent(waited))
             } else {
                 String::new()
             };
@@ -187,7 +197,8 @@ impl Evidence<'_> {
                 None => threads_on_cores(end).filter(|_| waited >= WAITED_MUCH),
             };
             let note = note.map(|note| format!(" ({note})")).unwrap_or_default();
-            let words = format!("the {name}'s threads ran {} of the time{waiting}{note}", percent(ran));
+            let moved = if has_moved(end, ran) { ", on changing cores" } else { "" };
+            let words = format!("the {name}'s {noun} ran {} of the time{moved}{waiting}{note}", percent(ran));
             // A pinned core belongs to the end, even if other processes use it.
             let cause = if !has_waited || pinned.is_some() {
                 cause
