@@ -22,6 +22,29 @@ pub(super) fn sentences(workload: &WorkloadAnalysis) -> Vec<String> {
     sentences
 }
 
+/// The class of CPU time that changed most from the baseline to an arm, as the medians of the trials have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CpuChange {
+    /// The class: `softirq`.
+    pub class: &'static str,
+    /// Its change, with its sign and without its unit.
+    pub part: String,
+    /// The change of the busy CPU time, likewise.
+    pub total: String,
+    /// The unit of both: `s/GB`.
+    pub unit: &'static str,
+    /// Whether it changed no more than the whole. A class that changed more is no part of it: others changed the other way.
+    pub is_within: bool,
+}
+
+/// The class of CPU time that changed most; absent without these counters or their ratio, and where the medians of the busy time are near
+/// each other.
+pub fn cpu_change(workload: &WorkloadAnalysis, arm: &ArmName) -> Option<CpuChange> {
+    let baseline = workload.arms.first()?;
+    let arm = workload.arms.iter().skip(1).find(|one| one.arm == *arm)?;
+    Pair { workload, baseline, arm }.cpu_change()
+}
+
 /// Notes about one arm against the baseline.
 struct Pair<'a> {
     workload: &'a WorkloadAnalysis,
@@ -62,36 +85,44 @@ impl Pair<'_> {
     }
 
     fn cpu(&self) -> Option<String> {
+        let CpuChange { class, part, total, unit, is_within } = self.cpu_change()?;
+        let (baseline_name, arm_name) = self.names();
+        let joint = if is_within { "of which" } else { "in it alone" };
+        Some(format!(
+            "CPU time of {arm_name} against {baseline_name}: {total} {unit}, {joint} {class} {part} {unit}."
+        ))
+    }
+
+    fn cpu_change(&self) -> Option<CpuChange> {
         let (busy, baseline, arm) = self.counter(CounterKind::Busy)?;
         // Without a ratio there is nothing to compare: a value is 0, pairs and medians disagree, or the CPU time contains that of other processes.
         let index = busy.arms.iter().position(|(name, _)| *name == self.arm.arm)?;
         busy.ratios.get(index)?.as_ref()?;
         let total = arm.median - baseline.median;
-        let (what, difference, counter) = [
+        let (class, difference, counter) = [
             (CounterKind::User, "user time"),
             (CounterKind::System, "system time"),
             (CounterKind::HardInterrupt, "interrupts"),
             (CounterKind::SoftInterrupt, "softirq"),
         ]
         .into_iter()
-        .filter_map(|(kind, what)| {
+        .filter_map(|(kind, class)| {
             let (counter, baseline, arm) = self.counter(kind)?;
             let difference = arm.median - baseline.median;
-            (difference * total > 0.0).then_some((what, difference, counter))
+            (difference * total > 0.0).then_some((class, difference, counter))
         })
         .max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))
         .filter(|_| differs(baseline.median, arm.median))?;
         let signed = |counter: &Counter, value: f64| {
-            format!("{}{}", if value < 0.0 { "-" } else { "+" }, counter.human(value.abs()))
+            format!("{}{}", if value < 0.0 { "-" } else { "+" }, counter.number(value.abs()))
         };
-        let (baseline_name, arm_name) = self.names();
-        // A part that changed more than the whole is none of it: other parts changed the other way.
-        let part = if difference.abs() <= total.abs() { "of which" } else { "in it alone" };
-        Some(format!(
-            "CPU time of {arm_name} against {baseline_name}: {}, {part} {what} {}.",
-            signed(busy, total),
-            signed(counter, difference)
-        ))
+        Some(CpuChange {
+            class,
+            part: signed(counter, difference),
+            total: signed(busy, total),
+            unit: busy.number_unit(),
+            is_within: difference.abs() <= total.abs(),
+        })
     }
 
     /// A rate cap hides differences between paths.

@@ -181,6 +181,7 @@ fn verdicts(comparison: &RunComparison<'_>, numbers: &[(usize, usize)]) -> Vec<B
     let group = |subject: &Subject| VerdictGroup {
         title: subject.title(),
         settings: words::workload_of_arms(&subject.workload),
+        bottleneck: String::new(),
         rows: subject
             .workload
             .judged

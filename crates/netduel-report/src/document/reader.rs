@@ -19,8 +19,8 @@ fn section(anchor: &str, title: &str, blocks: Vec<Block>) -> Section {
     Section { anchor: anchor.to_owned(), title: title.to_owned(), scope: Scope::Reference, blocks }
 }
 
-/// Three sentences and one picture for readers who read nothing else; absent for a run without a value. The second sentence also names the
-/// values that cannot be compared.
+/// A few sentences and one picture for readers who read nothing else; absent for a run without a value. The second sentence also names the
+/// values that cannot be compared; the bottlenecks follow for two arms.
 pub(super) fn summary(analysis: &Analysis, attention: Option<Text>) -> Option<Section> {
     let picture = levels::of_run(analysis)?;
     let mut text = Text::from(compared(analysis)).and(" ", Style::Plain);
@@ -32,6 +32,9 @@ pub(super) fn summary(analysis: &Analysis, attention: Option<Text>) -> Option<Se
         text.0.extend(clause.0);
     }
     text = text.and(". ", Style::Plain);
+    if let Some(reasons) = words::reasons(analysis) {
+        text = text.and(format!("{reasons} "), Style::Plain);
+    }
     text.0.extend(trust(analysis, attention).0);
     Some(section("summary", "Summary", vec![Block::Paragraph(text), Block::Figure(Box::new(picture))]))
 }
@@ -245,17 +248,7 @@ pub(super) fn own_commentary(author: &Publication) -> Option<Section> {
 /// The bottleneck of each workload in a sentence.
 fn bottlenecks(analysis: &Analysis) -> Vec<String> {
     let sentence = |workload: &WorkloadAnalysis| {
-        let causes: Vec<(&str, &'static str)> = workload
-            .arms
-            .iter()
-            .filter_map(|arm| Some((arm.arm.as_str(), arm.limit.as_ref()?.words())))
-            .collect();
-        let (first, others) = causes.split_first()?;
-        if others.iter().all(|(_, cause)| *cause == first.1) {
-            return Some(format!("Bottleneck of {}: {} in every arm.", workload.name, first.1));
-        }
-        let arms: Vec<String> = causes.iter().map(|(arm, cause)| format!("{cause} ({arm})")).collect();
-        Some(format!("Bottleneck of {}: {}.", workload.name, arms.join("; ")))
+        Some(format!("Bottleneck of {}: {}.", workload.name, words::bottleneck(workload)?))
     };
     analysis.workloads.iter().filter_map(sentence).collect()
 }

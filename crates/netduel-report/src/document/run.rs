@@ -235,6 +235,7 @@ fn verdicts(analysis: &Analysis) -> Verdicts {
         VerdictGroup {
             title: workload.name.to_string(),
             settings: words::workload_of_arms(workload),
+            bottleneck: words::bottleneck(workload).unwrap_or_default(),
             rows: workload.judged.iter().flat_map(rows).collect(),
         }
     });

@@ -107,20 +107,13 @@ fn addresses(arm: &Arm, role: Role) -> impl Iterator<Item = String> {
     addresses.iter().map(ToString::to_string)
 }
 
-fn lab_path(arm: &Arm) -> Option<LabPath> {
-    arm.treatments.iter().find_map(|treatment| match treatment.action {
-        TreatmentAction::Path { path } => Some(path),
-        _ => None,
-    })
-}
-
 fn is_accelerated(arm: &Arm) -> bool {
-    lab_path(arm) == Some(LabPath::Accelerated) || arm.expect_path == Some(PathKind::Vf)
+    words::lab_path(arm) == Some(LabPath::Accelerated) || arm.expect_path == Some(PathKind::Vf)
 }
 
 /// What is between client and server, and what the arm changes there.
 fn path(arm: &Arm) -> String {
-    let of_lab = lab_path(arm).map(|path| match path {
+    let of_lab = words::lab_path(arm).map(|path| match path {
         LabPath::Synthetic => "through the software switch",
         LabPath::Accelerated => "virtual functions bypassing the switch",
         LabPath::Direct => "one veth pair between the guests",

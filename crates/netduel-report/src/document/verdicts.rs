@@ -39,6 +39,8 @@ pub struct VerdictGroup {
     pub title: String,
     /// Its settings in one line.
     pub settings: String,
+    /// The bottleneck of its arms, for a renderer that shows no sections of workloads; empty when it is unknown.
+    pub bottleneck: String,
     /// A row for each metric and arm, grouped by metric.
     pub rows: Vec<VerdictRow>,
 }

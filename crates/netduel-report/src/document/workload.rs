@@ -1,4 +1,6 @@
 //! The section of a workload: bottleneck, counters, tables of its traffic type, and plots.
+use netduel_model::workload::Workload;
+
 use super::block::{Block, Scope, Section, titled_list};
 use super::chart::Figure;
 use super::table::{Cell, Column, Table};
@@ -17,7 +19,7 @@ pub(super) fn section(analysis: &Analysis, number: usize, workload: &WorkloadAna
     }
     let mut blocks = settings(workload);
     blocks.extend(levels::of_workload(analysis, workload).map(|figure| Block::Figure(Box::new(figure))));
-    blocks.extend(bottleneck(workload));
+    blocks.extend(bottleneck(analysis, workload));
     blocks.extend(counters::blocks(workload));
     blocks.extend(stamps::blocks(workload));
     blocks.extend(failover::blocks(workload));
@@ -84,12 +86,18 @@ fn distribution(workload: &WorkloadAnalysis) -> Vec<Block> {
 }
 
 /// The bottleneck of each arm; empty without a valid trial.
-fn bottleneck(workload: &WorkloadAnalysis) -> Vec<Block> {
+fn bottleneck(analysis: &Analysis, workload: &WorkloadAnalysis) -> Vec<Block> {
     let mut columns = vec![Column::key("arm"), Column::text("cause")];
     columns.extend([Column::number("trials"), Column::text("evidence")]);
     let mut table = Table::new(columns);
     table.rows = workload.arms.iter().filter_map(row).collect();
     table.notes = words::limit_shares(workload);
+    let names_softirq = |arm: &ArmAnalysis| {
+        arm.limit.iter().flat_map(|limit| &limit.evidence).any(|words| words.contains("softirq"))
+    };
+    if workload.arms.iter().any(names_softirq) {
+        table.notes.extend(words::switch_in_softirq(&analysis.plan));
+    }
     if table.rows.is_empty() && table.notes.is_empty() {
         return Vec::new();
     }
@@ -106,7 +114,7 @@ fn row(arm: &ArmAnalysis) -> Option<Vec<Cell>> {
     parts.retain(|words| !words.is_empty());
     if *of > 1 {
         for words in &mut parts {
-            *words = format!("{}: {words}", trial_of_evidence(limit));
+            *words = format!("{}: {words}", trial_of_evidence(&arm.workload, limit));
         }
     }
     // Without a single cause they come first: the evidence is that of the first of them.
@@ -121,13 +129,16 @@ fn row(arm: &ArmAnalysis) -> Option<Vec<Cell>> {
     ])
 }
 
-/// The trial whose evidence is shown, and among which it is the median.
-fn trial_of_evidence(limit: &ArmLimit) -> String {
+/// The trial whose evidence is shown, among which it is the median, and by which metric.
+fn trial_of_evidence(workload: &Workload, limit: &ArmLimit) -> String {
     let cause = if limit.cause.is_some() { "this cause" } else { "the first cause" };
+    let unit = workload.traffic.facts().unit;
+    let metric = workload.metrics.first().map(|metric| format!(" by {}", metric.title_in(unit)));
+    let metric = metric.unwrap_or_default();
     let trial = match limit.trials {
-        all if all == limit.of => "median trial".to_owned(),
+        all if all == limit.of => format!("median trial{metric}"),
         1 => format!("the trial with {cause}"),
-        some => format!("median of the {some} trials with {cause}"),
+        some => format!("median{metric} of the {some} trials with {cause}"),
     };
     format!("{trial} (block {})", limit.evidence_block.saturating_add(1))
 }

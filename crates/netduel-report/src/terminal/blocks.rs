@@ -11,6 +11,9 @@ use super::page::{Page, columns, padded, right};
 /// Width of the labels of facts, columns.
 const FACT_TITLE: usize = 12;
 
+/// The closing lines name the bottlenecks of at most so many workloads: with more they do not fit a terminal of 24 lines.
+const BOTTLENECKS_MAX: usize = 2;
+
 /// Minimum width of a wrapped last column.
 const WORDS_MIN: usize = 30;
 
@@ -127,6 +130,7 @@ fn verdicts(page: &mut Page, verdicts: &Verdicts, detail: Detail) {
         Detail::Full => page.paragraph("", &plain(&verdicts.legend)),
         Detail::Brief => page.paragraph("", &plain(&verdicts.legend_brief)),
     }
+    let has_bottlenecks = detail == Detail::Brief && verdicts.groups.len() <= BOTTLENECKS_MAX;
     for group in &verdicts.groups {
         if detail == Detail::Full {
             page.gap();
@@ -151,6 +155,9 @@ fn verdicts(page: &mut Page, verdicts: &Verdicts, detail: Detail) {
             for line in &lines {
                 verdict_line(page, line, &widths);
             }
+        }
+        if has_bottlenecks && !group.bottleneck.is_empty() {
+            page.wrapped("  ", "    ", &plain(&format!("bottleneck: {}", group.bottleneck)));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The texts of a report: verdicts, values, workloads, how a run ended. All formats take them from here.
 mod answer;
+mod bottleneck;
 pub mod compare;
 mod datagrams;
 mod environment;
@@ -27,6 +28,7 @@ mod without_value;
 
 pub(crate) use answer::largest_drop;
 pub use answer::{answer, is_inconclusive};
+pub use bottleneck::{arms_through_the_switch, bottleneck, lab_path, reasons, switch_in_softirq};
 pub use datagrams::{datagrams, datagrams_title, direction};
 pub use environment::{EnvironmentRow, environment, environment_hosts, nic_products, test_description};
 pub use host::{

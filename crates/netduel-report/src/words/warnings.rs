@@ -9,7 +9,7 @@ use netduel_model::warning::{Warning, part_of_loss};
 use netduel_model::workload::WorkUnit;
 
 use super::metric::{metric_value, packet_rate};
-use super::{is_in_lab, percent, times};
+use super::{arms_through_the_switch, is_in_lab, listed, percent, times};
 use crate::analysis::{Analysis, ArmAnalysis, WorkloadAnalysis, warnings_about};
 use crate::total::Total;
 
@@ -197,6 +197,13 @@ pub fn warning_text(analysis: &Analysis, warning: &Warning) -> String {
                 metric_value(*metric, unit, *high)
             )
         }
+        Warning::SharedMachine { .. } => match arms_through_the_switch(&analysis.plan).as_slice() {
+            [] => warning.to_string(),
+            arms => format!(
+                "{warning}; the CPU time of {} contains the work of the lab's software switch, that of VMs in a cloud does not",
+                listed(arms)
+            ),
+        },
         Warning::ScheduleMissed { arm, workload, pacing_error_p99_ns } => {
             match contention(analysis, arm, workload) {
                 Some(share_max) => format!(

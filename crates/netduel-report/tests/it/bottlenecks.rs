@@ -1,5 +1,6 @@
 //! Bottlenecks of arms: which trial their evidence is from, and what they advise.
 use netduel_model::observation::CoreTime;
+use netduel_model::plan::Lab;
 use netduel_model::run::Run;
 use netduel_model::sample::ThreadUse;
 use netduel_model::trial::Trial;
@@ -26,7 +27,7 @@ fn evidence_of_two_of_three_trials_is_that_of_the_lower_one_and_names_how_many_i
     let limit = analysis.workloads[0].arms[0].limit.as_ref().unwrap();
     assert_eq!((limit.trials, limit.of, limit.evidence_block), (2, 3, lower), "{limit:?}");
     let page = markdown::page(&document(&run)).replace('\\', "");
-    let words = format!("median of the 2 trials with this cause (block {}): ", lower + 1);
+    let words = format!("median by throughput of the 2 trials with this cause (block {}): ", lower + 1);
     assert!(page.contains(&words), "{page}");
 }
 
@@ -57,6 +58,26 @@ fn saturated_thread_that_moves_between_cores_is_the_bottleneck_although_no_core_
         let words = format!("the client's thread ran {ran_percent} % of the time");
         assert_eq!(stayed.evidence[0], words, "one core can have been as busy");
     }
+}
+
+#[test]
+fn summary_states_the_bottlenecks_the_difference_in_cpu_time_and_the_switch_of_a_lab() {
+    let mut run = build(&Recipe::default());
+    let page = |run: &Run| markdown::page(&document(run)).replace('\\', "");
+    let bottlenecks = "Bottleneck: in bulk softirq processing on one core (synthetic), the receive window (accelerated); in rr latency-bound; \
+                       in udp the receiver's program: its socket overflows (synthetic), unknown (accelerated). Difference in CPU time: in bulk \
+                       softirq -1.11 of -1.40 s/GB; in rr softirq -15.5 of -26.7 us/round trip; in udp softirq -1.96 of -2.93 us/datagram";
+    assert!(page(&run).contains(&format!("{bottlenecks}. At most 5 %")), "{}", page(&run));
+    run.header.plan.lab = Some(Lab { rules: 600, cap: None, mtu: Lab::MTU, queues: Lab::QUEUES });
+    let switch = "softirq of synthetic contains the software switch of the lab, which evaluates 600 rules per packet (per GSO packet with \
+                  offload on)";
+    let in_lab = page(&run);
+    assert!(in_lab.contains(&format!("{bottlenecks}; {switch}. At most 5 %")), "{in_lab}");
+    // Below the bottlenecks whose evidence is softirq: those of bulk and udp.
+    assert_eq!(in_lab.matches(&format!("- {switch}\n")).count(), 2, "{in_lab}");
+    let warning = "and CPU time is counted once; the CPU time of synthetic contains the work of the lab's software switch";
+    assert!(in_lab.contains(warning), "{in_lab}");
+    assert!(!page(&build(&Recipe::default())).contains("software switch of the lab"));
 }
 
 /// An open loop whose requests were 300 ms late, on hosts with half of their CPU time idle. `waited_permille`: how long its threads waited for

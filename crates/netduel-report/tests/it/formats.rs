@@ -154,6 +154,8 @@ fn closing_lines_fit_a_terminal_of_80_by_24() {
         assert!(text.lines().count() <= 22, "two more lines name the report: {text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(text.contains("valid trials") && text.contains("warning"), "{text}");
+        let has_bottlenecks = run.header.plan.workloads.len() == 2;
+        assert_eq!(text.matches("\n  bottleneck: ").count(), if has_bottlenecks { 2 } else { 0 }, "{text}");
     }
 }
 

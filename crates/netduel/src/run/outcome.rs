@@ -182,7 +182,7 @@ fn show(run: &Run, analysis: &Analysis, checks: &Checks, output: &Output) -> Res
         say(output.json, &format!("Report:  {}", destination.path.display()))?;
     }
     let command = for_store(&format!("netduel report {}", run.header.id));
-    say(output.json, &format!("Bottlenecks and details: {command}"))
+    say(output.json, &format!("Evidence, advice and details: {command}"))
 }
 
 /// Standard output is reserved for the JSON document, if there is one.

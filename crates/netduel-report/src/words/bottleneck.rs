@@ -1,0 +1,97 @@
+//! Why the arms of a run differ, in words: the bottleneck of each, the class of CPU time that changed most, the switch of a lab.
+use netduel_model::ids::ArmName;
+use netduel_model::lab::INITIAL_PATH;
+use netduel_model::plan::spec::LabPath;
+use netduel_model::plan::{Arm, ResolvedPlan, TreatmentAction};
+
+use super::text::listed;
+use crate::analysis::{Analysis, CpuChange, WorkloadAnalysis, cpu_change};
+
+/// The bottleneck of the arms of a workload: `the receive window`, or where they differ `the receive window (a), a rate cap (b and c)`.
+/// Absent without a valid trial.
+pub fn bottleneck(workload: &WorkloadAnalysis) -> Option<String> {
+    let mut causes: Vec<(&'static str, Vec<&str>)> = Vec::new();
+    for arm in &workload.arms {
+        let Some(limit) = &arm.limit else { continue };
+        match causes.iter_mut().find(|(cause, _)| *cause == limit.words()) {
+            Some((_, arms)) => arms.push(arm.arm.as_str()),
+            None => causes.push((limit.words(), vec![arm.arm.as_str()])),
+        }
+    }
+    match causes.as_slice() {
+        [] => None,
+        [(cause, _)] => Some((*cause).to_owned()),
+        several => {
+            let parts: Vec<String> =
+                several.iter().map(|(cause, arms)| format!("{cause} ({})", listed(arms))).collect();
+            Some(parts.join(", "))
+        }
+    }
+}
+
+/// Why the second of two arms differs from the baseline, in one or two sentences: the bottlenecks, and the class of CPU time that changed
+/// most. Absent for other numbers of arms, and without a valid trial.
+pub fn reasons(analysis: &Analysis) -> Option<String> {
+    let [_, arm] = analysis.plan.arms.as_slice() else { return None };
+    let causes = by_workload(analysis, bottleneck)?;
+    let cpu = by_workload(analysis, |workload| change(workload, &arm.name)).map(|changes| {
+        let switch = switch_in_softirq(&analysis.plan).map(|words| format!("; {words}"));
+        format!(" Difference in CPU time: {changes}{}.", switch.unwrap_or_default())
+    });
+    Some(format!("Bottleneck: {causes}.{}", cpu.unwrap_or_default()))
+}
+
+/// `softirq -0.597 of -0.608 s/GB`; absent where the class changed more than the whole.
+fn change(workload: &WorkloadAnalysis, arm: &ArmName) -> Option<String> {
+    let change = cpu_change(workload, arm).filter(|change| change.is_within)?;
+    let CpuChange { class, part, total, unit, .. } = change;
+    Some(format!("{class} {part} of {total} {unit}"))
+}
+
+/// What each workload has, each text once with the names of its workloads: `in stream x; in rr and crr y`. A run of one workload needs no name.
+/// Absent where none has any.
+fn by_workload(
+    analysis: &Analysis,
+    text_of: impl Fn(&WorkloadAnalysis) -> Option<String>,
+) -> Option<String> {
+    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+    for workload in &analysis.workloads {
+        let Some(text) = text_of(workload) else { continue };
+        match groups.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, names)) => names.push(workload.name.as_str()),
+            None => groups.push((text, vec![workload.name.as_str()])),
+        }
+    }
+    let is_one = analysis.workloads.len() == 1;
+    let words = |(text, names): (String, Vec<&str>)| {
+        if is_one { text } else { format!("in {} {text}", listed(&names)) }
+    };
+    let parts: Vec<String> = groups.into_iter().map(words).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// The software switch of a lab as a part of softirq time; absent where no arm uses it.
+pub fn switch_in_softirq(plan: &ResolvedPlan) -> Option<String> {
+    let rules = match plan.lab.as_ref()?.rules {
+        0 => String::new(),
+        rules => format!(", which evaluates {rules} rules per packet (per GSO packet with offload on)"),
+    };
+    let arms = arms_through_the_switch(plan);
+    let words = || format!("softirq of {} contains the software switch of the lab{rules}", listed(&arms));
+    (!arms.is_empty()).then(words)
+}
+
+/// The arms whose packets pass the software switch of the plan's lab; empty for a plan without a lab.
+pub fn arms_through_the_switch(plan: &ResolvedPlan) -> Vec<&str> {
+    let passes = |arm: &&Arm| lab_path(arm).unwrap_or(INITIAL_PATH) == LabPath::Synthetic;
+    let arms = plan.arms.iter().filter(|_| plan.lab.is_some()).filter(passes);
+    arms.map(|arm| arm.name.as_str()).collect()
+}
+
+/// The path of the lab that an arm sets.
+pub fn lab_path(arm: &Arm) -> Option<LabPath> {
+    arm.treatments.iter().find_map(|treatment| match treatment.action {
+        TreatmentAction::Path { path } => Some(path),
+        _ => None,
+    })
+}
