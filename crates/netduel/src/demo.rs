@@ -6,8 +6,8 @@ use netduel_model::ids::WorkloadName;
 use netduel_model::metric::Metric;
 use netduel_model::plan::{self, ResolvedPlan};
 use netduel_model::run::RunEnd;
-use netduel_model::trial::{Trial, Validity};
-use netduel_model::units::{Nanos, human_share};
+use netduel_model::trial::{PathProof, Slot, Trial, Validity};
+use netduel_model::units::Nanos;
 use netduel_model::workload::{Family, PinAuto, RoundTrip, Timing, Traffic, Wait, Workload};
 use netduel_store::Store;
 
@@ -87,17 +87,19 @@ fn check_paths(
     tell: &impl Fn(&str),
 ) -> Result<(Store, Option<Lab>), Failure> {
     let check = check_plan(plan)?;
-    let mut failures = Vec::new();
+    let mut checks: Vec<(Option<usize>, bool, String)> = Vec::new();
     let system = System::new(&check, RunSource::Unstored, store, lab)?;
     let (result, closed) = system.run(&mut PlanPolicy::of(&check), |event| {
         if let Event::TrialFinished { trial } = event {
-            let (good, line) = checked(trial);
-            tell(&line);
-            if !good {
-                failures.push(line);
-            }
+            let (is_good, line) = checked(trial);
+            checks.push((place(&check, &trial.slot), is_good, line));
         }
     });
+    // The trials are in random order.
+    checks.sort_by_key(|(place, ..)| *place);
+    checks.iter().for_each(|(.., line)| tell(line));
+    let failures: Vec<&str> =
+        checks.iter().filter(|(_, is_good, _)| !is_good).map(|(.., line)| line.as_str()).collect();
     match result.map_err(run_failure)? {
         RunEnd::Interrupted => Err(stopped_before_trials()),
         RunEnd::Failed { detail } => Err(Failure::message(Kind::Host, detail)),
@@ -109,29 +111,37 @@ fn check_paths(
     }
 }
 
+/// The place of a trial in the order of the plan: by arm, then by workload.
+fn place(plan: &ResolvedPlan, slot: &Slot) -> Option<usize> {
+    let arm = plan.arms.iter().position(|arm| arm.name == slot.arm)?;
+    let workload = plan.workloads.iter().position(|name| *name == slot.workload)?;
+    Some(arm * plan.workloads.len() + workload)
+}
+
 /// One finished check, for people. Its round trips are no measurement: the trial is short, and nothing is compared.
 fn checked(trial: &Trial) -> (bool, String) {
     let head = format!("check: {:<12} {}", trial.slot.arm, trial.slot.workload);
     match &trial.validity {
-        Validity::Valid => {
-            let ways: Vec<String> = trial
-                .proofs
-                .iter()
-                .map(|proof| {
-                    format!(
-                        "{} of the bytes by {} at the {}",
-                        human_share(proof.share.unwrap_or(0.0)),
-                        proof.expected,
-                        proof.role
-                    )
-                })
-                .collect();
-            (true, format!("{head}  ok: {}", ways.join(", ")))
-        }
+        Validity::Valid => (true, format!("{head}  ok: {}", carried(&trial.proofs))),
         Validity::WrongPath { reason } | Validity::PathUnproven { reason } | Validity::Failed { reason } => {
             (false, format!("{head}  FAILED: {reason}"))
         }
     }
+}
+
+/// Which share of the bytes the interfaces of a path carried, rounded down to one form: `99.9 % of the bytes by syn0 at both ends`.
+fn carried(proofs: &[PathProof]) -> String {
+    let share = |proof: &PathProof| proof.share.unwrap_or(0.0);
+    let words = |share: f64, expected: &str, end: &str| {
+        format!("{:.1} % of the bytes by {expected} at {end}", (share * 1000.0).floor() / 10.0)
+    };
+    if let [one, other] = proofs
+        && one.expected == other.expected
+    {
+        return words(share(one).min(share(other)), &one.expected, "both ends");
+    }
+    let at_end = |proof: &PathProof| words(share(proof), &proof.expected, &format!("the {}", proof.role));
+    proofs.iter().map(at_end).collect::<Vec<_>>().join(", ")
 }
 
 /// The plan with short round trips in both families in place of its workloads.
@@ -170,4 +180,49 @@ fn check_workload(name: &str, family: Family, cores: &[u16]) -> Result<Workload,
         dscp: None,
         metrics: vec![Metric::LatencyP50],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use netduel_model::workload::Role;
+
+    use super::*;
+
+    #[test]
+    fn checks_are_in_the_order_of_the_plan_whatever_the_order_of_their_trials_was() {
+        let plan = plan::parse(PLAN, "plans/demo.toml").expect("the demo's plan");
+        let check = check_plan(&plan).expect("the checks");
+        let at = |arm: &str, workload: &str| {
+            let (arm, workload) = (arm.parse().expect("a name"), workload.parse().expect("a name"));
+            place(&check, &Slot { block: 0, position: 0, arm, workload })
+        };
+        let places =
+            [("synthetic", "ipv4"), ("synthetic", "ipv6"), ("accelerated", "ipv4"), ("accelerated", "ipv6")]
+                .map(|(arm, workload)| at(arm, workload));
+        assert_eq!(places, [Some(0), Some(1), Some(2), Some(3)]);
+        assert_eq!(at("other", "ipv4"), None);
+    }
+
+    #[test]
+    fn shares_of_checks_have_one_form() {
+        let proof = |role, expected: &str, share| PathProof {
+            role,
+            expected: expected.to_owned(),
+            bytes: Vec::new(),
+            share: Some(share),
+            changed: Vec::new(),
+            kind: None,
+            own_packets: None,
+            other_traffic: None,
+        };
+        let both = |client: f64, server: f64| {
+            carried(&[proof(Role::Client, "vf0", client), proof(Role::Server, "vf0", server)])
+        };
+        assert_eq!(both(1.0, 1.0), "100.0 % of the bytes by vf0 at both ends");
+        assert_eq!(both(0.999_996, 1.0), "99.9 % of the bytes by vf0 at both ends");
+        assert_eq!(both(1.0, 0.9937), "99.3 % of the bytes by vf0 at both ends");
+        let two = carried(&[proof(Role::Client, "vf0", 1.0), proof(Role::Server, "eth1", 1.0)]);
+        let words = "100.0 % of the bytes by vf0 at the client, 100.0 % of the bytes by eth1 at the server";
+        assert_eq!(two, words);
+    }
 }

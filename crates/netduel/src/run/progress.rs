@@ -11,7 +11,6 @@ use netduel_model::event::Event;
 use netduel_model::ids::{ArmName, WorkloadName};
 use netduel_model::metric::Metric;
 use netduel_model::plan::ResolvedPlan;
-use netduel_model::run::RunEnd;
 use netduel_model::sample::LiveFigures;
 use netduel_model::trial::{Slot, Trial, Validity};
 use netduel_model::workload::{Role, WorkUnit};
@@ -156,10 +155,9 @@ impl Progress {
                 }
             }
             Event::TrialFinished { trial } => self.trial_finished(trial),
-            // The last line of the program is the error, with its remedy.
-            Event::BlockFinished { .. } | Event::RunFinished { end: RunEnd::Failed { .. } } => {}
+            // The closing lines state how the run ended; of a failed one the error does, with its remedy.
+            Event::BlockFinished { .. } | Event::RunFinished { .. } => {}
             Event::Warned { warning } => self.important(&format!("warning: {warning}")),
-            Event::RunFinished { end } => self.line(&words::ended(end)),
         }
     }
 

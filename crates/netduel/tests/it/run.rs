@@ -100,6 +100,7 @@ fn path_compared_with_itself_has_no_difference() {
         "aa = true\nconfidence = \"99.9 %\"\nblocks_min = 12\nblocks_max = 12\nequivalence = \"50 %\"";
     let plan = bench.plan(&short_plan(&format!("[[arms]]{arm}"), LATENCY, design));
     let run = bench.run(["run", plan.to_str().unwrap(), "--json"]).expect_code(0);
+    assert!(!run.stderr.contains("limit reached"), "the document states the end: {}", run.stderr);
     let verdicts = verdicts(&run.json());
     assert_eq!(verdicts.len(), 2);
     for (metric, tone, words) in verdicts {
