@@ -24,7 +24,6 @@ pub(super) fn section(run: &Run, inspection: &Inspection) -> Section {
         "Facts of each host before the first trial, and findings. Commands are suggestions; netduel ran none of them."
             .to_owned(),
     )];
-    blocks.extend(with_findings(inspection));
     let reaches_direct =
         |treatment: &Treatment| matches!(treatment.action, TreatmentAction::Path { path: LabPath::Direct });
     let plan = &run.header.plan;
@@ -35,6 +34,7 @@ pub(super) fn section(run: &Run, inspection: &Inspection) -> Section {
         );
         blocks.push(Block::Paragraph(words.into()));
     }
+    blocks.extend(with_findings(inspection));
     let hosts: Vec<Named<'_>> = run.header.hosts.iter().map(|(name, host)| (name.as_str(), host)).collect();
     blocks.push(Block::Folded(SETTINGS.to_owned(), settings(&hosts)));
     Section { anchor: "hosts".to_owned(), title: "Hosts".to_owned(), scope: Scope::Reference, blocks }

@@ -1,5 +1,6 @@
 //! Snapshots of all formats, over runs of several shapes.
 use netduel_model::metric::Metric;
+use netduel_model::plan::Lab;
 use netduel_model::run::{Run, RunEnd};
 use netduel_model::workload::{TcpEngine, TcpStream, Traffic};
 use netduel_report::document::block::{Block, Document, Section};
@@ -92,6 +93,16 @@ fn cover_and_environment_agree_on_virtual_interfaces() {
     for words in ["- NIC: veth (virtual)\n", "| NICs | none but virtual (veth) | none but virtual (veth) |"] {
         assert!(page.contains(words), "no {words:?} in {page}");
     }
+}
+
+#[test]
+fn unused_path_of_a_lab_is_explained_before_the_hosts_that_have_its_interface() {
+    let mut run = build(&small());
+    run.header.plan.lab = Some(Lab { rules: 600, cap: None, mtu: Lab::MTU, queues: Lab::QUEUES });
+    let page = markdown::page(&document(&run));
+    let [unused, hosts] =
+        ["is the lab's third path", "### Machine of a"].map(|words| page.find(words).unwrap());
+    assert!(unused < hosts, "{page}");
 }
 
 #[test]
