@@ -12,9 +12,7 @@ use crate::console::{json, page_layout, print, print_exact, print_json, tell};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::program;
 use crate::redaction;
-use crate::report_file::{
-    Destination, check_printing, no_pdf_on_standard_output, refuse_page_on_a_terminal,
-};
+use crate::report_file::{Destination, check_printing, no_pdf_on_standard_output, refuse_page_on_a_terminal};
 use crate::run_store::{command_of, open_store, store_failure};
 
 /// `netduel history`.

@@ -50,10 +50,7 @@ fn change(workload: &WorkloadAnalysis, arm: &ArmName) -> Option<String> {
 
 /// What each workload has, each text once with the names of its workloads: `in stream x; in rr and crr y`. A run of one workload needs no name.
 /// Absent where none has any.
-fn by_workload(
-    analysis: &Analysis,
-    text_of: impl Fn(&WorkloadAnalysis) -> Option<String>,
-) -> Option<String> {
+fn by_workload(analysis: &Analysis, text_of: impl Fn(&WorkloadAnalysis) -> Option<String>) -> Option<String> {
     let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
     for workload in &analysis.workloads {
         let Some(text) = text_of(workload) else { continue };

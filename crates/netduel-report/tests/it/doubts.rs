@@ -76,8 +76,7 @@ fn two_levels_of_one_arm_cause_a_warning_and_those_of_both_arms_do_not() {
 fn levels_that_another_arm_has_relative_to_its_own_are_a_state_of_the_machines() {
     // Round trips of these arms take half as long again in a third of the blocks; the arms differ by a factor of three.
     let warned = |slow: &[&str]| -> Vec<(String, Metric)> {
-        let mut run =
-            build(&Recipe { workloads: vec!["rr"], noise: 0.01, blocks: 9, ..Recipe::default() });
+        let mut run = build(&Recipe { workloads: vec!["rr"], noise: 0.01, blocks: 9, ..Recipe::default() });
         for trial in run.trials.iter_mut().filter(|trial| trial.slot.block % 3 == 0) {
             if slow.contains(&trial.slot.arm.as_str()) {
                 let round_trips = trial.client.as_mut().unwrap().report.round_trips.as_mut().unwrap();

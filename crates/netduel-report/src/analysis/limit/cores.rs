@@ -138,8 +138,10 @@ fn pinned_full(end: &TrialEnd) -> Option<Core> {
 
 /// Whether threads that ran for this share of the time moved between cores: no core was busy for so long.
 fn has_moved(end: &TrialEnd, ran: f64) -> bool {
+    // Without the times of the threads, the share is that of the whole process.
+    let is_known = end.report.thread_use.is_some();
     let is_pinned = end.report.streams.iter().any(|stream| stream.core.is_some());
-    !is_pinned && busiest(&end.observation).is_some_and(|core| ran > core.busy + core.stolen)
+    is_known && !is_pinned && busiest(&end.observation).is_some_and(|core| ran > core.busy + core.stolen)
 }
 
 impl Evidence<'_> {
