@@ -247,9 +247,9 @@ mod tests {
 
     #[test]
     fn neighbouring_changes_have_different_levels() {
-        let mut chance = Orders(5);
+        let mut chance = SplitMix::new(5);
         for _ in 0..300 {
-            let values: Vec<f64> = (0..40).map(|place| (chance.next() % (2 + place / 14)) as f64).collect();
+            let values: Vec<f64> = (0..40).map(|place| (chance.bits() % (2 + place / 14)) as f64).collect();
             let found = changes(&values, 0.2);
             assert_eq!(change_without_a_step(&values, &found), None, "{values:?}: {found:?}");
         }

@@ -45,8 +45,8 @@ impl HeldJournal {
     /// Notes that a change is undone, in place of the guard that is gone: no other agent is to undo it again later.
     pub(super) fn forget(&mut self, id: u64) {
         // Without the note the change is undone twice, which is the same as once for a value.
-        let _ = cut_torn_line(&mut self.file)
-            .and_then(|()| write_line(&mut self.file, &Request::Forget { id }));
+        let _ =
+            cut_torn_line(&mut self.file).and_then(|()| write_line(&mut self.file, &Request::Forget { id }));
     }
 
     /// Removes the file of a guard that is gone: everything in it is undone.
@@ -80,7 +80,7 @@ mod tests {
         }
         let path = journal.path().unwrap();
         drop(journal);
-        std::io::Write::write_all(&mut journal::open(&path).unwrap(), b"{\"keep\":{\"id\":3").unwrap();
+        io::Write::write_all(&mut journal::open(&path).unwrap(), b"{\"keep\":{\"id\":3").unwrap();
         path
     }
 

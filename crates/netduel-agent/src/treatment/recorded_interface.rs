@@ -120,9 +120,8 @@ impl RecordedInterface {
         }
         // Another NIC in the place of this one, or this one with a new address, as virtual functions have it that get a random one; another port
         // of its bond, or this one at another place.
-        let is_similar = |link: &&LinkState| {
-            self.has_device_of(link) || self.bus == link.bus && self.has_address_of(link)
-        };
+        let is_similar =
+            |link: &&LinkState| self.has_device_of(link) || self.bus == link.bus && self.has_address_of(link);
         let names: Vec<&str> = links.iter().filter(is_similar).map(|link| link.name.as_str()).collect();
         if names.is_empty() { Found::Absent } else { Found::Uncertain(names) }
     }
@@ -237,10 +236,9 @@ mod tests {
         }
         // What is in its place now may be another NIC, or itself with a random address. What has its address may be a port of the same bond,
         // or itself at another place.
-        for similar in [
-            link(9, "eth7", OTHER_MAC, &format!("pci {SLOT}")),
-            link(9, "eth7", MAC, "pci 0003:00:02.0"),
-        ] {
+        for similar in
+            [link(9, "eth7", OTHER_MAC, &format!("pci {SLOT}")), link(9, "eth7", MAC, "pci 0003:00:02.0")]
+        {
             assert_eq!(found(&function, &[synthetic.clone(), similar]), Err("eth7".to_owned()));
         }
     }

@@ -153,7 +153,9 @@ impl Original for ResourceOriginal {
             }
             Self::HugePages { file, added, .. } => {
                 let file = file.display();
-                format!("`echo $(($(cat {file}) - {added})) > {file}`, if it has {added} more than before the run")
+                format!(
+                    "`echo $(($(cat {file}) - {added})) > {file}`, if it has {added} more than before the run"
+                )
             }
             Self::Device(device) => device.by_hand(),
         }

@@ -129,7 +129,10 @@ fn placement_is_the_same_by_name_and_by_id() {
     let placed = format!(r#"{{"proximityPlacementGroup": {{"id": "{id}"}}}}"#);
     let read_back = ("vm show", placed.as_str());
     for (group, script) in [
-        ("near", vec![("ppg show --resource-group g --name near", shown.as_str()), (&*update, ""), read_back]),
+        (
+            "near",
+            vec![("ppg show --resource-group g --name near", shown.as_str()), (&*update, ""), read_back],
+        ),
         (id, vec![(&*update, ""), read_back]),
     ] {
         let mut az = FakeAz::new(script);

@@ -123,7 +123,8 @@ impl Telemetry {
     /// When there is no greeting before the deadline on the monotonic clock, or one in another format.
     pub fn over(socket: OwnedFd, deadline_ns: u64) -> Result<Self, DpdkError> {
         let mut telemetry = Self { socket, version: String::new(), answer: vec![0; ANSWER_LEN] };
-        let greeting: Greeting = parse(&telemetry.receive(deadline_ns)?, "the greeting of the telemetry", "")?;
+        let greeting: Greeting =
+            parse(&telemetry.receive(deadline_ns)?, "the greeting of the telemetry", "")?;
         telemetry.version = greeting.version;
         Ok(telemetry)
     }
@@ -181,7 +182,8 @@ impl Telemetry {
     /// # Errors
     /// As [`Self::info`].
     pub fn has_link(&mut self, port: u16, deadline_ns: u64) -> Result<bool, DpdkError> {
-        let link: Link = self.ask(&format!("/ethdev/link_status,{port}"), "the link of a port", deadline_ns)?;
+        let link: Link =
+            self.ask(&format!("/ethdev/link_status,{port}"), "the link of a port", deadline_ns)?;
         Ok(link.status.eq_ignore_ascii_case("up"))
     }
 

@@ -1,7 +1,9 @@
 //! Which tables of a plan have a key, for messages about one that stands in another table. Nothing is read or judged here.
 use super::settings::{DpdkSpec, EventSpec, SettingsSpec};
 use super::shape::{Key, Shape};
-use super::spec::{ArmSpec, DesignSpec, HostSpec, LabSpec, PlanSpec, ReportSpec, TreatmentSpec, WorkloadSpec};
+use super::spec::{
+    ArmSpec, DesignSpec, HostSpec, LabSpec, PlanSpec, ReportSpec, TreatmentSpec, WorkloadSpec,
+};
 
 /// The tables that have a key, in words, in the order in which an author meets them.
 pub(super) fn with_key(key: &str) -> Vec<&'static str> {

@@ -127,7 +127,8 @@ pub(super) fn check(settings: &Transaction, _: &Given<'_>, places: &Places<'_>, 
     if !Transaction::WAITS.contains(&settings.wait) {
         let wrong = format!("is \"{}\", which tcp-crr does not have", settings.wait.word());
         let waits = Transaction::WAITS.map(|wait| format!("`{}`", wait.word())).join(" or ");
-        let allowed = format!("allowed: {waits}; a connection has one response only, too few to busy-poll for");
+        let allowed =
+            format!("allowed: {waits}; a connection has one response only, too few to busy-poll for");
         problems.add(&places.at("wait"), wrong, allowed);
     }
 }

@@ -56,10 +56,8 @@ fn settings_of_a_host_need_root_there_and_programs_may_not() {
 
 #[test]
 fn host_by_ssh_is_root_by_sudo_or_by_the_user_of_the_plan() {
-    let host = |host: &str, user: Option<&str>| SshHost {
-        user: user.map(str::to_owned),
-        ..SshHost::of(host)
-    };
+    let host =
+        |host: &str, user: Option<&str>| SshHost { user: user.map(str::to_owned), ..SshHost::of(host) };
     for (ssh, expected) in [
         (host("h", None), false),
         (SshHost { sudo: true, ..host("h", None) }, true),

@@ -211,7 +211,10 @@ fn figure(history: &History, series: &Series) -> Figure {
             "Dot: median of the valid trials of a run; line: its quartiles. Horizontal: the level between changes. Dashed: a change.{bounds}"
         ),
         alternative: format!("{} by run: {in_words}", title(series)),
-        chart: Chart::Plot(Plot::new("history", json!({ "unit": scale.unit, "points": points, "changes": changes }))),
+        chart: Chart::Plot(Plot::new(
+            "history",
+            json!({ "unit": scale.unit, "points": points, "changes": changes }),
+        )),
         data: Some(table(history, series, scale)),
         in_text: true,
     }

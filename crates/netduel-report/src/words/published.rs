@@ -193,14 +193,8 @@ mod tests {
 
     #[test]
     fn value_that_rests_on_bounds_has_their_sign() {
-        let estimate = |high| Estimate {
-            n: 8,
-            centre: 6.12e9,
-            low: 6.02e9,
-            high,
-            confidence: 0.99,
-            p_value: 0.01,
-        };
+        let estimate =
+            |high| Estimate { n: 8, centre: 6.12e9, low: 6.02e9, high, confidence: 0.99, p_value: 0.01 };
         let words = |high, bound| {
             beside_published(&PublishedComparison {
                 estimate: Some(estimate(high)),

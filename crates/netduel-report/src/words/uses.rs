@@ -111,7 +111,11 @@ mod tests {
         assert_eq!(lines[0], ["this machine", "gro of eth0: on, off, by arm", "2 queues on eth0"]);
         assert_eq!(
             lines[1],
-            ["this machine", "gro of eth0: on, off, by arm", "MTU 1400 B on eth0, MTU 9000 B on eth0, by arm"]
+            [
+                "this machine",
+                "gro of eth0: on, off, by arm",
+                "MTU 1400 B on eth0, MTU 9000 B on eth0, by arm"
+            ]
         );
     }
 }

@@ -13,7 +13,9 @@ const LEAD_NS: i64 = 3_600_000_000_000;
 /// A trial between two machines, with events at the client after 1 s and 2 s. Probes take 50 us.
 fn between_machines(up: Vec<ProbeArrival>, down: Vec<ProbeArrival>) -> Trial {
     let shifted = |mut arrivals: Vec<ProbeArrival>, lead_ns: i64| {
-        arrivals.iter_mut().for_each(|arrival| arrival.delay_ns += lead_ns);
+        for arrival in &mut arrivals {
+            arrival.delay_ns += lead_ns;
+        }
         arrivals
     };
     let mut trial = trial("surprise", shifted(up, LEAD_NS), shifted(down, -LEAD_NS), |_| 1_000_000);

@@ -117,7 +117,8 @@ fn group(region: &str, tags: &Value) -> [(&'static str, Value); 2] {
 fn deleting() -> [(&'static str, Value); 2] {
     let tags = json!({ "netduel": "x" });
     let properties = json!({ "provisioningState": "Deleting" });
-    let group = json!({ "name": "netduel-x", "location": "westeurope", "tags": tags, "properties": properties });
+    let group =
+        json!({ "name": "netduel-x", "location": "westeurope", "tags": tags, "properties": properties });
     [("group exists", json!([{ "out": "true" }])), ("group show", prints(&group))]
 }
 

@@ -5,7 +5,7 @@ use netduel_control::coordinator::traffic_ns;
 use netduel_model::attempts;
 use netduel_model::event::Event;
 use netduel_model::ids::{ArmName, HostName, RunId, WorkloadName};
-use netduel_model::metric::Metric;
+use netduel_model::metric::{Metric, Scale};
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::RunEnd;
 use netduel_model::sample::LiveFigures;
@@ -353,6 +353,7 @@ impl State {
             for (index, metric) in workload.judged.iter().enumerate() {
                 for comparison in &metric.comparisons {
                     let [judged, estimated] = [comparison.judged.as_ref(), comparison.estimated()];
+                    let estimate = estimated.and_then(|judged| judged.estimate.as_ref());
                     let has_bounds = comparison.has_bounds();
                     let effect = words::shown_effect(metric.metric, estimated, has_bounds, Sides::Arms);
                     let ratio = match effect {

@@ -244,7 +244,8 @@ fn calm_with(
     let valid = run.trials.iter().find(is_valid).expect("a valid trial");
     after_blocks(&plan, blocks, |block, arm| {
         let mut trial = valid.clone();
-        (trial.slot.block, trial.slot.arm) = (block, plan.arms[usize::try_from(arm).expect("an arm")].name.clone());
+        (trial.slot.block, trial.slot.arm) =
+            (block, plan.arms[usize::try_from(arm).expect("an arm")].name.clone());
         alter(&mut trial);
         trial
     })

@@ -36,33 +36,37 @@ fn broken_guard_prevents_changes() {
 
 #[test]
 fn guard_restores_nothing_before_a_guard_with_later_changes_has_restored_them() {
-    in_namespace("guarding::guard_restores_nothing_before_a_guard_with_later_changes_has_restored_them", || {
-        let folder = tempfile::tempdir().unwrap();
-        let (gate, seen) = (folder.path().join("gate"), folder.path().join("seen"));
-        must("mkfifo", &[gate.to_str().unwrap()]);
-        // The undo of the later change waits until the gate opens, and sees the earlier one.
-        let undo = format!("read line < {}; ip link show va > {}", gate.display(), seen.display());
-        let later = serde_json::to_string(&[command(&["true"], &["sh", "-c", &undo])]).unwrap();
-        let mut agent = Agent::start_with(&[mtu(1400)], &[(LATER, Path::new(&later))]);
-        assert_eq!(agent.word(), "well");
-        let guards = agent.children();
-        assert_eq!(guards.len(), 2);
-        agent.child.kill().unwrap();
-        agent.child.wait().unwrap();
-        // The first guard has ended, or it sleeps until it looks for the other one again.
-        let has_ended = |guard: &i32| fs::read_link(format!("/proc/{guard}/exe")).is_err();
-        let sleeps = |guard: &i32| {
-            fs::read_to_string(format!("/proc/{guard}/wchan")).is_ok_and(|name| name.contains("nanosleep"))
-        };
-        assert!(until(|| guards.iter().any(|guard| has_ended(guard) || sleeps(guard))));
-        // Opens when the undo reads.
-        fs::write(&gate, "now\n").unwrap();
-        let mut log = String::new();
-        agent.log.read_to_string(&mut log).unwrap();
-        let seen = fs::read_to_string(&seen).unwrap();
-        assert!(seen.contains("mtu 1400"), "{seen}\n{log}");
-        assert_eq!(state().mtu, 1500, "{log}");
-    });
+    in_namespace(
+        "guarding::guard_restores_nothing_before_a_guard_with_later_changes_has_restored_them",
+        || {
+            let folder = tempfile::tempdir().unwrap();
+            let (gate, seen) = (folder.path().join("gate"), folder.path().join("seen"));
+            must("mkfifo", &[gate.to_str().unwrap()]);
+            // The undo of the later change waits until the gate opens, and sees the earlier one.
+            let undo = format!("read line < {}; ip link show va > {}", gate.display(), seen.display());
+            let later = serde_json::to_string(&[command(&["true"], &["sh", "-c", &undo])]).unwrap();
+            let mut agent = Agent::start_with(&[mtu(1400)], &[(LATER, Path::new(&later))]);
+            assert_eq!(agent.word(), "well");
+            let guards = agent.children();
+            assert_eq!(guards.len(), 2);
+            agent.child.kill().unwrap();
+            agent.child.wait().unwrap();
+            // The first guard has ended, or it sleeps until it looks for the other one again.
+            let has_ended = |guard: &i32| fs::read_link(format!("/proc/{guard}/exe")).is_err();
+            let sleeps = |guard: &i32| {
+                fs::read_to_string(format!("/proc/{guard}/wchan"))
+                    .is_ok_and(|name| name.contains("nanosleep"))
+            };
+            assert!(until(|| guards.iter().any(|guard| has_ended(guard) || sleeps(guard))));
+            // Opens when the undo reads.
+            fs::write(&gate, "now\n").unwrap();
+            let mut log = String::new();
+            agent.log.read_to_string(&mut log).unwrap();
+            let seen = fs::read_to_string(&seen).unwrap();
+            assert!(seen.contains("mtu 1400"), "{seen}\n{log}");
+            assert_eq!(state().mtu, 1500, "{log}");
+        },
+    );
 }
 
 #[test]

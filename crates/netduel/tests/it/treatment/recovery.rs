@@ -115,28 +115,31 @@ fn run_that_starts_while_a_guard_restores_settings_waits_for_it() {
 
 #[test]
 fn run_is_refused_when_a_guard_failed_to_restore_after_the_host_was_described() {
-    in_namespace("recovery::run_is_refused_when_a_guard_failed_to_restore_after_the_host_was_described", || {
-        let folder = tempfile::tempdir().unwrap();
-        let gate = folder.path().join("gate");
-        let path = gate.to_str().unwrap();
-        must("mkfifo", &[path]);
-        // The undo of the guard waits until the gate opens, and each one fails.
-        let undo = format!("[ -e {path} ] && read line < {path}; rm -f {path}; exit 1");
-        let mut agent = Agent::start(&[command(&["true"], &["sh", "-c", &undo])]);
-        assert_eq!(agent.word(), "well");
-        agent.child.kill().unwrap();
-        agent.child.wait().unwrap();
-        let mut next = AgentWork::new();
-        assert_eq!(next.recover(), Recovery::default(), "the guard is at it");
-        // Opens when the undo reads.
-        std::fs::write(&gate, "now\n").unwrap();
-        let mut log = String::new();
-        agent.log.read_to_string(&mut log).unwrap();
-        assert!(log.contains("with 1 changes in force: 0 are undone now"), "{log}");
-        let refused = next.lock(&RunId::new("next").unwrap()).unwrap_err();
-        assert_eq!(refused.kind, FailureKind::NotRestored, "{refused}");
-        std::fs::remove_file(record_of(&refused.message)).unwrap();
-    });
+    in_namespace(
+        "recovery::run_is_refused_when_a_guard_failed_to_restore_after_the_host_was_described",
+        || {
+            let folder = tempfile::tempdir().unwrap();
+            let gate = folder.path().join("gate");
+            let path = gate.to_str().unwrap();
+            must("mkfifo", &[path]);
+            // The undo of the guard waits until the gate opens, and each one fails.
+            let undo = format!("[ -e {path} ] && read line < {path}; rm -f {path}; exit 1");
+            let mut agent = Agent::start(&[command(&["true"], &["sh", "-c", &undo])]);
+            assert_eq!(agent.word(), "well");
+            agent.child.kill().unwrap();
+            agent.child.wait().unwrap();
+            let mut next = AgentWork::new();
+            assert_eq!(next.recover(), Recovery::default(), "the guard is at it");
+            // Opens when the undo reads.
+            std::fs::write(&gate, "now\n").unwrap();
+            let mut log = String::new();
+            agent.log.read_to_string(&mut log).unwrap();
+            assert!(log.contains("with 1 changes in force: 0 are undone now"), "{log}");
+            let refused = next.lock(&RunId::new("next").unwrap()).unwrap_err();
+            assert_eq!(refused.kind, FailureKind::NotRestored, "{refused}");
+            std::fs::remove_file(record_of(&refused.message)).unwrap();
+        },
+    );
 }
 
 #[test]
