@@ -97,7 +97,9 @@ fn check_paths(
     });
     // The trials are in random order.
     checks.sort_by_key(|(place, ..)| *place);
-    checks.iter().for_each(|(.., line)| tell(line));
+    for (.., line) in &checks {
+        tell(line);
+    }
     let failures: Vec<&str> =
         checks.iter().filter(|(_, is_good, _)| !is_good).map(|(.., line)| line.as_str()).collect();
     match result.map_err(run_failure)? {
