@@ -24,25 +24,17 @@ pub(super) fn sentences(workload: &WorkloadAnalysis) -> Vec<String> {
 
 /// The class of CPU time that changed most from the baseline to an arm, as the medians of the trials have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CpuChange {
+struct CpuChange {
     /// The class: `softirq`.
-    pub class: &'static str,
+    class: &'static str,
     /// Its change, with its sign and without its unit.
-    pub part: String,
+    part: String,
     /// The change of the busy CPU time, likewise.
-    pub total: String,
+    total: String,
     /// The unit of both: `s/GB`.
-    pub unit: &'static str,
+    unit: &'static str,
     /// Whether it changed no more than the whole. A class that changed more is no part of it: others changed the other way.
-    pub is_within: bool,
-}
-
-/// The class of CPU time that changed most; absent without these counters or their ratio, and where the medians of the busy time are near
-/// each other.
-pub fn cpu_change(workload: &WorkloadAnalysis, arm: &ArmName) -> Option<CpuChange> {
-    let baseline = workload.arms.first()?;
-    let arm = workload.arms.iter().skip(1).find(|one| one.arm == *arm)?;
-    Pair { workload, baseline, arm }.cpu_change()
+    is_within: bool,
 }
 
 /// Notes about one arm against the baseline.

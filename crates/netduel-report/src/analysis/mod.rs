@@ -66,7 +66,6 @@ pub use datagrams::{
 pub use direction::{DirectionFigures, Phase, quantile};
 pub use errors::FailedCall;
 pub use expected::Expected;
-pub use explanation::{CpuChange, cpu_change};
 pub use failover::{ArmFailover, Dip, EventFigures, Line};
 pub use figures::{
     histogram as round_trip_histogram, of_record as histogram_of, percentile_of, rate_received_by, value_of,

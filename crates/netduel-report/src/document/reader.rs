@@ -19,8 +19,8 @@ fn section(anchor: &str, title: &str, blocks: Vec<Block>) -> Section {
     Section { anchor: anchor.to_owned(), title: title.to_owned(), scope: Scope::Reference, blocks }
 }
 
-/// A few sentences and one picture for readers who read nothing else; absent for a run without a value. The second sentence also names the
-/// values that cannot be compared; the bottlenecks follow for two arms.
+/// Three sentences and one picture for readers who read nothing else; absent for a run without a value. The second sentence also names the
+/// values that cannot be compared, and the bottlenecks of two arms.
 pub(super) fn summary(analysis: &Analysis, attention: Option<Text>) -> Option<Section> {
     let picture = levels::of_run(analysis)?;
     let mut text = Text::from(compared(analysis)).and(" ", Style::Plain);
@@ -31,10 +31,10 @@ pub(super) fn summary(analysis: &Analysis, attention: Option<Text>) -> Option<Se
         text = text.and("; ", Style::Plain);
         text.0.extend(clause.0);
     }
-    text = text.and(". ", Style::Plain);
-    if let Some(reasons) = words::reasons(analysis) {
-        text = text.and(format!("{reasons} "), Style::Plain);
+    if let Some(reason) = words::reason(analysis) {
+        text = text.and(format!("; {reason}"), Style::Plain);
     }
+    text = text.and(". ", Style::Plain);
     text.0.extend(trust(analysis, attention).0);
     Some(section("summary", "Summary", vec![Block::Paragraph(text), Block::Figure(Box::new(picture))]))
 }

@@ -1,11 +1,10 @@
-//! Why the arms of a run differ, in words: the bottleneck of each, the class of CPU time that changed most, the switch of a lab.
-use netduel_model::ids::ArmName;
+//! Why the arms of a run differ, in words: the bottleneck of each, the switch of a lab.
 use netduel_model::lab::INITIAL_PATH;
 use netduel_model::plan::spec::LabPath;
 use netduel_model::plan::{Arm, ResolvedPlan, TreatmentAction};
 
 use super::text::listed;
-use crate::analysis::{Analysis, CpuChange, WorkloadAnalysis, cpu_change};
+use crate::analysis::{Analysis, WorkloadAnalysis};
 
 /// The bottleneck of the arms of a workload: `the receive window`, or where they differ `the receive window (a), a rate cap (b and c)`.
 /// Absent without a valid trial.
@@ -29,23 +28,10 @@ pub fn bottleneck(workload: &WorkloadAnalysis) -> Option<String> {
     }
 }
 
-/// Why the second of two arms differs from the baseline, in one or two sentences: the bottlenecks, and the class of CPU time that changed
-/// most. Absent for other numbers of arms, and without a valid trial.
-pub fn reasons(analysis: &Analysis) -> Option<String> {
-    let [_, arm] = analysis.plan.arms.as_slice() else { return None };
-    let causes = by_workload(analysis, bottleneck)?;
-    let cpu = by_workload(analysis, |workload| change(workload, &arm.name)).map(|changes| {
-        let switch = switch_in_softirq(&analysis.plan).map(|words| format!("; {words}"));
-        format!(" Difference in CPU time: {changes}{}.", switch.unwrap_or_default())
-    });
-    Some(format!("Bottleneck: {causes}.{}", cpu.unwrap_or_default()))
-}
-
-/// `softirq -0.597 of -0.608 s/GB`; absent where the class changed more than the whole.
-fn change(workload: &WorkloadAnalysis, arm: &ArmName) -> Option<String> {
-    let change = cpu_change(workload, arm).filter(|change| change.is_within)?;
-    let CpuChange { class, part, total, unit, .. } = change;
-    Some(format!("{class} {part} of {total} {unit}"))
+/// The bottlenecks of two arms as a clause: `bottleneck: in stream the receive window`. Absent for other numbers of arms, and without a valid trial.
+pub fn reason(analysis: &Analysis) -> Option<String> {
+    let [_, _] = analysis.plan.arms.as_slice() else { return None };
+    Some(format!("bottleneck: {}", by_workload(analysis, bottleneck)?))
 }
 
 /// What each workload has, each text once with the names of its workloads: `in stream x; in rr and crr y`. A run of one workload needs no name.

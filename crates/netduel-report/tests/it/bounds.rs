@@ -270,7 +270,7 @@ fn summary_and_bars_say_what_is_not_comparable() {
     let remark = "<span class=\"remark\">not comparable</span>";
     let (summary, page) = of(8);
     assert!(summary.contains(clause), "{summary}");
-    assert!(summary.contains(" of the CPU time of a host. "), "{summary}");
+    assert!(summary.contains(" of the CPU time of a host; bottleneck: "), "{summary}");
     let sections = document(&with_contention(8)).sections;
     let Block::Paragraph(text) = &sections[0].blocks[0] else { panic!("{:?}", sections[0].blocks) };
     let words = text.characters();

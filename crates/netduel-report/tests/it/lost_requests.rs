@@ -119,7 +119,7 @@ fn lost_probes_mark_the_latencies_under_load_only() {
     let index = analysis.warnings.iter().position(is_lost).unwrap();
     // This type of test has no metric of the loss.
     let text = analysis.warnings[index].to_string();
-    assert!(text.contains("compare the arms in the share of requests without a response"), "{text}");
+    assert!(text.contains("compare the share of lost requests of the arms as well"), "{text}");
     let arm = "accelerated".parse().unwrap();
     let is_marked = |metric| warnings_about(&analysis, &analysis.workloads[0], metric, &arm).contains(&index);
     for metric in [Metric::LatencyLoadedP50, Metric::LatencyLoadedP99] {

@@ -62,10 +62,7 @@ fn warning_of_a_block_promises_no_resumed_run() {
     let words = Warning::BlockIncomplete { block: 8, trials: 3 }.to_string();
     let (stated, condition) = words.rsplit_once("; ").unwrap();
     assert!(stated.contains(STATED), "{words}");
-    assert_eq!(
-        condition,
-        "the block counts when the run finishes it, or when `netduel run --resume` repeats it"
-    );
+    assert_eq!(condition, "let the run finish the block, or repeat it with `netduel run --resume`");
 }
 
 #[test]
