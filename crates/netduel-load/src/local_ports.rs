@@ -41,9 +41,8 @@ fn describe(first: u64, last: u64) -> String {
     let ports = last - first + 1;
     format!(
         "no local port was free for this peer: net.ipv4.ip_local_port_range {first} to {last} has {ports} ports. Each transaction in \
-         flight uses one. A transaction that fails or times out keeps its port for {TIME_WAIT_S} s more, so the range suffices for {} \
-         of these per second. Widen the range, or lower `outstanding` or `request_rate`",
-        ports / TIME_WAIT_S
+         flight uses one. A transaction that fails or times out keeps its port for {TIME_WAIT_S} s more, so the range suffices for \
+         {ports} of these in {TIME_WAIT_S} s. Widen the range, or lower `outstanding` or `request_rate`"
     )
 }
 
@@ -52,11 +51,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn remark_names_the_sustainable_rate_of_the_range() {
+    fn remark_names_how_many_transactions_the_range_suffices_for() {
         assert_eq!(range("32768\t60999\n"), Some((32_768, 60_999)));
         assert_eq!(range("60999 32768"), None);
         assert_eq!(range("x"), None);
         let text = describe(32_768, 60_999);
-        assert!(text.contains("has 28232 ports") && text.contains("470 of these per second"), "{text}");
+        assert!(text.contains("has 28232 ports") && text.contains("for 28232 of these in 60 s"), "{text}");
     }
 }

@@ -292,7 +292,7 @@ fn with_ten_local_ports() {
         .collect();
     assert!(texts.iter().any(|text| text.contains("EADDRNOTAVAIL")), "{texts:?}");
     let remark = texts.iter().find(|text| text.contains("ip_local_port_range")).expect("the range is named");
-    assert!(remark.contains("40000 to 40009 holds 10") && remark.ends_with("(1)"), "{remark}");
+    assert!(remark.contains("40000 to 40009 has 10 ports") && remark.ends_with("(1)"), "{remark}");
     let trips = client.round_trips.unwrap();
     assert!(trips.responses > 0, "those that have a port go on");
     assert_eq!(trips.requests, trips.responses + trips.parts.unwrap().failed);

@@ -1,3 +1,4 @@
+//! How values with units are read and written.
 use super::*;
 
 #[test]

@@ -1,3 +1,4 @@
+//! The words of verdicts, effects and intervals.
 use super::*;
 
 fn estimate(centre: f64, low: f64, high: f64) -> Estimate {
