@@ -95,7 +95,12 @@ impl RecordedInterface {
             if link.device.is_some() || link.name == self.name || self.has_address_of(link) {
                 return Found::Here(link);
             }
-            return Found::Uncertain(vec![link.name.as_str()]);
+            // Beside one of its name and address, this one is another that got the index.
+            let is_returned =
+                |one: &LinkState| self.bus == one.bus && one.name == self.name && self.has_address_of(one);
+            if !links.iter().any(is_returned) {
+                return Found::Uncertain(vec![link.name.as_str()]);
+            }
         }
         let returned = links.iter().filter(|link| self.bus == link.bus && self.has_address_of(link));
         let returned: Vec<&LinkState> = match self.bus {
@@ -247,6 +252,8 @@ mod tests {
     fn interface_without_a_device_is_deleted_unless_it_was_made_again_as_it_was() {
         let veth = RecordedInterface::of(&link(5, "va", MAC, ""));
         assert_eq!(found(&veth, &[link(9, "va", MAC, "")]), Ok(9));
+        // Another one has its index now.
+        assert_eq!(found(&veth, &[link(5, "other", OTHER_MAC, ""), link(9, "va", MAC, "")]), Ok(9));
         for other in [link(9, "va", OTHER_MAC, ""), link(9, "vb", MAC, ""), link(5, "va", MAC, "pci 1")] {
             assert_eq!(found(&veth, &[other]), Err("Deleted".to_owned()));
         }

@@ -427,7 +427,7 @@ fn forbidden_congestion_control_is_rejected_with_the_alternative() {
                 Err(failed) => {
                     let text = failed.to_string();
                     assert!(text.contains("tcp_allowed_congestion_control"), "{text}");
-                    assert!(text.contains("the workload's `congestion`"), "{text}");
+                    assert!(text.contains("`congestion` of the workload"), "{text}");
                 }
             }
             drop(treatments);
