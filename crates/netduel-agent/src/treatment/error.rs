@@ -258,7 +258,7 @@ pub enum TreatmentError {
         /// The interface, and what it is known by.
         interface: String,
     },
-    /// Another interface cannot be told from one whose setting is to be restored.
+    /// Another interface cannot be distinguished from one whose setting is to be restored.
     #[error("find {interface} again: {names} may be it, or another device, so nothing was changed there")]
     DeviceUncertain {
         /// The interface, and what it is known by.

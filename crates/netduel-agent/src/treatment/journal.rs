@@ -31,7 +31,7 @@ pub(super) const VERSION: u32 = 1;
 pub(super) const LEN_MAX: u64 = 4 << 20;
 
 /// The byte that the process has locked which makes the changes in a journal (`range_lock`). The guard has a lock of another kind, so that each
-/// is told from the other.
+/// is distinguished from the other.
 pub(super) const HOLDER_BYTE: i64 = 0;
 
 /// The first line.

@@ -73,7 +73,7 @@ impl RecordedInterface {
     /// Restores a setting of it, by its present name and index. An interface without a device that was deleted has nothing to restore.
     ///
     /// # Errors
-    /// Those of `restore`; when its device is not there, or another interface cannot be told from it.
+    /// Those of `restore`; when its device is not there, or another interface cannot be distinguished from it.
     pub(super) fn restore(
         &self,
         restore: impl FnOnce(&str, u32) -> Result<(), TreatmentError>,
