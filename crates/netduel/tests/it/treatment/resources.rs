@@ -146,8 +146,9 @@ impl Bus {
     }
 }
 
-fn add_nic() {
-    must("ip", &["link", "add", "eth9", "address", MAC, "type", "veth", "peer", "name", "eth9-peer"]);
+fn add_nic(name: &str) {
+    let peer = format!("{name}-peer");
+    must("ip", &["link", "add", name, "address", MAC, "type", "veth", "peer", "name", &peer]);
 }
 
 /// An offload that a new veth has on.
@@ -162,7 +163,7 @@ fn has_offload(interface: &str) -> bool {
 fn device_is_rebound_with_its_interface_addresses_and_settings() {
     in_namespace("resources::device_is_rebound_with_its_interface_addresses_and_settings", || {
         let bus = Bus::new();
-        add_nic();
+        add_nic("eth9");
         must("ip", &["link", "set", "eth9", "up"]);
         must("ip", &["address", "add", "10.9.1.5/24", "dev", "eth9"]);
         must("ip", &["link", "set", "eth9", "mtu", "1400"]);
@@ -195,9 +196,8 @@ fn device_is_rebound_with_its_interface_addresses_and_settings() {
                 bus.undrive();
                 bus.heard("hv_netvsc", "bind");
                 bus.drive("hv_netvsc");
-                add_nic();
                 // Where no program names it, it has a name of the kernel.
-                must("ip", &["link", "set", "eth9", "name", "eth3"]);
+                add_nic("eth3");
             });
             treatments.undo_all().unwrap();
             kernel.join().unwrap();
@@ -221,7 +221,7 @@ fn device_that_could_not_be_handed_over_keeps_the_wish_of_the_user_for_its_drive
             let bus = Bus::new();
             let file = bus.device().join("driver_override");
             fs::write(&file, format!("{wish}\n")).unwrap();
-            add_nic();
+            add_nic("eth9");
             // The new wish is written, and the device is not taken from its driver.
             fs::remove_file(bus.root().join("drivers/hv_netvsc/unbind")).unwrap();
             let resource = HostResource::Device {
