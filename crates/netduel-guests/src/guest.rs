@@ -12,12 +12,9 @@ use crate::qemu::{self, Machine};
 use crate::qmp::{Answers, Qmp};
 use crate::scene::Scene;
 
-/// Bound of a boot: 5 s on an idle machine, and 35 s with a load of 6 per core.
-const BOOT: Duration = Duration::from_secs(600);
-/// Bound of what QEMU does at once.
-const CONTROL: Duration = Duration::from_secs(120);
-/// Bound of a command over ssh, seconds.
-const SSH_SECONDS: &str = "600";
+/// Bound of everything that is waited for: a boot, what QEMU does at once, a command over ssh. A boot takes 5 s on an idle machine, and 35 s
+/// with a load of 6 per core; what takes a hundred times as long does not come any more.
+const BOUND: Duration = Duration::from_secs(500);
 
 /// A guest.
 #[derive(Debug)]
@@ -58,11 +55,11 @@ impl Guest {
 
     /// Waits until QEMU takes commands.
     pub fn take_control(&mut self) -> Result<()> {
-        self.qmp.negotiate(CONTROL).map_err(|reason| {
+        self.qmp.negotiate(BOUND).map_err(|reason| {
             // QEMU's own message comes before its end, which the reader of the console sees.
             let _ = self.process.kill();
             let _ = self.process.wait();
-            self.console.wait_for_end(CONTROL);
+            self.console.wait_for_end(BOUND);
             self.failed("get QEMU's control", &reason)
         })
     }
@@ -74,10 +71,10 @@ impl Guest {
 
     /// Waits until its ssh server runs.
     pub fn wait_until_ready(&self) -> Result<()> {
-        match self.console.wait(BOOT) {
+        match self.console.wait(BOUND) {
             Some(State::Ready) => Ok(()),
             Some(State::Ended) => Err(self.failed("boot", "QEMU ended")),
-            None => Err(self.failed("boot", &format!("it is not ready after {} s", BOOT.as_secs()))),
+            None => Err(self.failed("boot", &format!("it is not ready after {} s", BOUND.as_secs()))),
         }
     }
 
@@ -109,7 +106,7 @@ impl Guest {
 
     /// Runs a command of QEMU's control protocol.
     pub fn qmp(&mut self, command: &str, arguments: &Value) -> Result<Value> {
-        self.qmp.run(command, arguments, CONTROL).map_err(|reason| self.refused(command, reason))
+        self.qmp.run(command, arguments, BOUND).map_err(|reason| self.refused(command, reason))
     }
 
     /// Plugs the device of a NIC of the scene again.
@@ -140,7 +137,7 @@ impl Guest {
     /// Unplugs a device, and waits until the guest let go of it.
     pub fn unplug(&mut self, interface: &str) -> Result<()> {
         self.qmp("device_del", &json!({ "id": interface }))?;
-        let deleted = self.qmp.wait_for_event("DEVICE_DELETED", interface, CONTROL);
+        let deleted = self.qmp.wait_for_event("DEVICE_DELETED", interface, BOUND);
         deleted.map_err(|reason| self.refused("device_del", reason))
     }
 
@@ -152,10 +149,10 @@ impl Guest {
 
     /// Waits until its QEMU ended.
     pub fn wait_for_end(&mut self) -> Result<()> {
-        if self.console.wait_for_end(CONTROL) {
+        if self.console.wait_for_end(BOUND) {
             return Ok(());
         }
-        Err(self.failed("end QEMU", &format!("it still runs after {} s", CONTROL.as_secs())))
+        Err(self.failed("end QEMU", &format!("it still runs after {} s", BOUND.as_secs())))
     }
 
     /// What its console and QEMU printed so far.
@@ -165,7 +162,7 @@ impl Guest {
 
     fn ssh_command(&self, script: &str) -> Command {
         let mut command = Command::new("timeout");
-        command.arg(SSH_SECONDS).args(&self.ssh).args([&self.name, script]);
+        command.arg(BOUND.as_secs().to_string()).args(&self.ssh).args([&self.name, script]);
         command
     }
 

@@ -1,7 +1,7 @@
 //! A bond of two NICs that QEMU plugs, in the mode active-backup.
 use netduel_guests::{Bed, Guest};
 
-use super::run;
+use super::{answer_of, reach, run};
 
 /// A bond of two NICs in each guest.
 pub fn set_up_bond(bed: &mut Bed) {
@@ -18,7 +18,7 @@ pub fn set_up_bond(bed: &mut Bed) {
             scope.spawn(move || set_up(guest, number));
         }
     });
-    run(&bed.guests()[0], "ping -c 1 -W 60 10.2.0.2");
+    reach(&bed.guests()[0], &answer_of("10.2.0.2"));
 }
 
 /// Without `max_bonds` the module makes a bond0 of its own, in another mode.

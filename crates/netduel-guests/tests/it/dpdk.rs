@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::coordinator::{Coordinator, assert_all_valid, plan};
 use super::scenes::with_scene;
-use super::{end, prepared, run, run_in_both};
+use super::{answer_of, end, prepared, reach, run_in_both};
 
 /// Other packets of a port in a trial, which testpmd counts as well: neighbor discovery of both ends.
 const FOREIGN: u64 = 32;
@@ -112,7 +112,7 @@ fn testpmd_drives_a_nic_that_returns(
     }
     assert_eq!(state(bed, &slot), before);
     // By the kernel again, and not by what testpmd left in the NIC.
-    run(&bed.guests()[0], &format!("ping -c 1 -W 60 {address}"));
+    reach(&bed.guests()[0], &answer_of(address));
 }
 
 /// The directions of all arms.

@@ -141,7 +141,7 @@ pub fn change_below_net_failover(guest: &mut Guest, change: &str) {
 }
 
 /// The primary of net_failover as it was.
-const PRIMARY_IS_BACK: &str =
+pub const PRIMARY_IS_BACK: &str =
     "until [ -e /sys/class/net/eth0/master ]; do usleep 50000; done; . /scene.sh; up eth0";
 
 /// All cases below a bond.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::coordinator::{Coordinator, warnings};
 use super::stepped::{SteppedRun, Steps};
 use super::treatments::{LastState, Treated, take_shown};
-use super::{kill, processes, run, run_in_both};
+use super::{answer_of, kill, processes, reach, run, run_in_both};
 
 const AGENT: &str = "agent";
 const GUARD: &str = "undo-guard";
@@ -89,7 +89,7 @@ fn agent_is_killed_with_its_guard_and_the_network_fails(
     set_management_link(&mut bed.guests()[0], false);
     let without_network = stepped.line();
     treated.assert_shown(&printed, true);
-    run(&bed.guests()[1], "until ping -c 1 -W 1 10.1.0.3; do usleep 50000; done");
+    reach(&bed.guests()[1], &answer_of("10.1.0.3"));
     set_management_link(&mut bed.guests()[0], true);
     assert_eq!(run(&bed.guests()[0], "ip address del 10.1.0.3/24 dev pf0; cat /tmp/carrier"), "0\n");
     treated.assert_shown(&run(&bed.guests()[0], "cat /tmp/restored"), false);

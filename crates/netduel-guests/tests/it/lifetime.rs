@@ -98,7 +98,7 @@ fn pid(process: u32) -> Pid {
 
 /// Waits until the process of the descriptor has ended. That of a first process has ended after everything in its namespace.
 fn wait_for(process: &impl std::os::fd::AsFd) {
-    let bound = Timespec { tv_sec: 120, tv_nsec: 0 };
+    let bound = Timespec { tv_sec: 500, tv_nsec: 0 };
     let ready = poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&bound)).unwrap();
     assert_eq!(ready, 1, "the process still runs after {} s", bound.tv_sec);
 }

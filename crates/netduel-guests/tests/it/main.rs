@@ -67,6 +67,22 @@ fn run(guest: &Guest, script: &str) -> String {
 }
 
 /// Runs a command in both guests, which has to succeed; at a time, because each guest has a core of its own. Returns what each printed.
+/// Waits in a guest until a command succeeds. The one limit is that of every command there: a state that a slow machine reaches late is reached.
+#[track_caller]
+fn reach(guest: &Guest, state: &str) {
+    run(guest, &until(state));
+}
+
+/// The command that waits until another one succeeds.
+fn until(state: &str) -> String {
+    format!("until {state}; do usleep 50000; done")
+}
+
+/// Succeeds when an address answers.
+fn answer_of(address: &str) -> String {
+    format!("ping -c 1 -W 1 {address} > /dev/null")
+}
+
 #[track_caller]
 fn run_in_both(guests: &[Guest], script: impl Fn(&Guest) -> String) -> Vec<String> {
     let scripts: Vec<String> = guests.iter().map(script).collect();
