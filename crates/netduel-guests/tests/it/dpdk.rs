@@ -39,7 +39,7 @@ pub fn check_testpmd() {
     }
     with_scene("dpdk", &[1, 2], |mut bed, timed| {
         timed.check("IOMMU", || nics_are_behind_an_iommu(&mut bed));
-        let coordinator = Coordinator::new(&mut bed);
+        let coordinator = Coordinator::new(&mut bed, timed.pace);
         for nic in NICS {
             timed.check(nic.0, || testpmd_drives_a_nic_that_returns(&mut bed, &coordinator, nic));
         }

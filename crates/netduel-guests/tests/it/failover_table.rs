@@ -26,17 +26,19 @@ fn failovers_of_guests_stand_beside_those_of_the_lab() {
     println!("| path | case | event | outage up, median and max | outage down | lost up, down | recovery |");
     println!("|---|---|---|---|---|---|---|");
     lab();
-    with_scene("e1000e", &[1, 2], |mut bed, _| {
+    with_scene("e1000e", &[1, 2], |mut bed, timed| {
         let cases = cases_below_net_failover();
-        let (coordinator, plan) = (Coordinator::new(&mut bed), plan_of("10.1.0.2", &cases, TIMING));
+        let coordinator = Coordinator::new(&mut bed, timed.pace);
+        let plan = plan_of("10.1.0.2", &cases, TIMING);
         let report = measure(&mut bed, &coordinator, &plan, change_below_net_failover);
         print_rows("net_failover", &report, &cases);
         end(bed);
     });
-    with_scene("hotplug", &[1], |mut bed, _| {
+    with_scene("hotplug", &[1], |mut bed, timed| {
         set_up_bond(&mut bed);
         let cases = cases_below_a_bond();
-        let (coordinator, plan) = (Coordinator::new(&mut bed), plan_of("10.2.0.2", &cases, TIMING));
+        let coordinator = Coordinator::new(&mut bed, timed.pace);
+        let plan = plan_of("10.2.0.2", &cases, TIMING);
         let report = measure(&mut bed, &coordinator, &plan, change_below_a_bond);
         print_rows("bond", &report, &cases);
         end(bed);

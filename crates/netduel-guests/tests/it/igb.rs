@@ -21,7 +21,7 @@ fn igb_scene_is_inspected_treated_and_restored_and_ends_with_its_holder() {
             println!("{text}");
             inspected_as_igb(&text);
         }
-        let coordinator = Coordinator::new(&mut bed);
+        let coordinator = Coordinator::new(&mut bed, timed.pace);
         let mut state = LastState::default();
         timed.check("data of a client", || data_of_a_client_is_that_of_its_route(&mut bed, &coordinator));
         timed.check("remedies", || check_remedies(&mut bed, &coordinator));

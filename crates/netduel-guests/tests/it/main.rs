@@ -17,6 +17,7 @@ mod inspected;
 mod killed;
 mod lifetime;
 mod nic_features;
+mod pace;
 mod places;
 mod queues;
 mod readme;
@@ -66,7 +67,6 @@ fn run(guest: &Guest, script: &str) -> String {
     guest.ssh(script).unwrap_or_else(|error| panic!("failed to {error}"))
 }
 
-/// Runs a command in both guests, which has to succeed; at a time, because each guest has a core of its own. Returns what each printed.
 /// Waits in a guest until a command succeeds. The one limit is that of every command there: a state that a slow machine reaches late is reached.
 #[track_caller]
 fn reach(guest: &Guest, state: &str) {
@@ -83,6 +83,7 @@ fn answer_of(address: &str) -> String {
     format!("ping -c 1 -W 1 {address} > /dev/null")
 }
 
+/// Runs a command in both guests, which has to succeed; at a time, because each guest has a core of its own. Returns what each printed.
 #[track_caller]
 fn run_in_both(guests: &[Guest], script: impl Fn(&Guest) -> String) -> Vec<String> {
     let scripts: Vec<String> = guests.iter().map(script).collect();

@@ -31,7 +31,8 @@ pub fn become_its_machines(bed: &mut Bed) {
 pub fn example_of_the_readme_runs(bed: &mut Bed, coordinator: &Coordinator) {
     become_its_machines(bed);
     let plan = coordinator.plan(&example().0);
-    let few = ["--set", "blocks_min=2", "--set", "blocks_max=2", "--set", "duration=\"500 ms\""];
+    let duration = coordinator.duration("500 ms");
+    let few = ["--set", "blocks_min=2", "--set", "blocks_max=2", "--set", &duration];
     let words: Vec<&str> = ["run", &plan, "--json"].into_iter().chain(few).collect();
     let printed = coordinator.run(bed, &words).expect_code(0);
     assert_eq!(printed.copies(), 2, "{}", printed.stderr);

@@ -16,7 +16,7 @@ fn bed_is_created_carries_traffic_over_a_virtual_function_and_is_deleted() {
         return;
     }
     with_scene("igb", &[1, 2, 3], |mut bed, timed| {
-        let mut coordinator = Coordinator::new(&mut bed);
+        let mut coordinator = Coordinator::new(&mut bed, timed.pace);
         if timed.check("login of az", || coordinator.use_real_az(&bed)) {
             timed.check("bed of Azure", || check_bed(&mut bed, &coordinator));
             timed.check("azure-throughput", || check_throughput(&mut bed, &coordinator));
@@ -34,7 +34,7 @@ fn plans_of_the_repository_run_on_their_beds() {
         return;
     }
     with_scene("azure", &[1, 2], |mut bed, timed| {
-        let mut coordinator = Coordinator::new(&mut bed);
+        let mut coordinator = Coordinator::new(&mut bed, timed.pace);
         if timed.check("login of az", || coordinator.use_real_az(&bed)) {
             timed.check("azure-linux", || check_linux(&mut bed, &coordinator));
             timed.check("azure-latency", || check_latency(&mut bed, &coordinator));
@@ -52,7 +52,7 @@ fn spare_nic_of_a_bed_comes_and_goes_under_traffic() {
         return;
     }
     with_scene("hotplug", &[1], |mut bed, timed| {
-        let coordinator = Coordinator::new(&mut bed);
+        let coordinator = Coordinator::new(&mut bed, timed.pace);
         timed.check("NIC that comes and goes", || check_hot_add(&mut bed, &coordinator));
         end(bed);
     });

@@ -22,7 +22,7 @@ fn example_of_the_readme_is_recorded() {
         return not_requested("a transcript of the README's example; run `cargo xtask guests transcript`");
     };
     with_scene("virtio", &[1, 2], |mut bed, timed| {
-        let coordinator = Coordinator::new(&mut bed);
+        let coordinator = Coordinator::new(&mut bed, timed.pace);
         become_its_machines(&mut bed);
         timed.check("transcript", || record(&mut bed, &coordinator, Path::new(&folder)));
         end(bed);

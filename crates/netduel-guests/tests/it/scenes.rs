@@ -11,6 +11,7 @@ use super::failover_cases::PRIMARY_IS_BACK;
 use super::inspected::{check_remedies, interface_of};
 use super::killed::check_restored;
 use super::nic_features::{BUSY_POLLING, Nic, assert_busy_polled, check_time_stamps_and_xdp, check_xdp};
+use super::pace::ProcessorTime;
 use super::places::Places;
 use super::queues::{aborted_stream_sends_nothing_afterwards, dropped_buffers_are_told_from_packets};
 use super::readme::example_of_the_readme_runs;
@@ -39,10 +40,12 @@ pub fn with_waiting_scene(name: &str, subnets: &[u8], checks: impl FnOnce(Bed, T
 
 fn boot(prepared: &Prepared, name: &str, subnets: &[u8], checks: impl FnOnce(Bed, Timed)) {
     let scene = Scene::named(name).unwrap();
-    let timed = Timed(scene.name);
+    let timed = Timed::new(scene.name);
+    let processors = ProcessorTime::read();
     let mut bed = Bed::boot(prepared, scene).unwrap_or_else(|error| panic!("failed to {error}"));
     timed.boot(&bed);
     timed.check("guests reach each other", || guests_reach_each_other(&mut bed, subnets));
+    let timed = timed.paced_since(&processors);
     timed.check("all checks", || checks(bed, timed));
 }
 
@@ -64,7 +67,7 @@ fn virtio_scene_is_inspected() {
         let [two, one] = ["virt0", "virt1"].map(|name| interface_of(&text, name));
         assert!(two.starts_with("virtio_net, up") && two.contains("queues: 2 of at most 2,"), "{text}");
         assert!(one.starts_with("virtio_net, up") && one.contains("queues: 1 of at most 1,"), "{text}");
-        let coordinator = Coordinator::new(&mut bed);
+        let coordinator = Coordinator::new(&mut bed, timed.pace);
         let mut state = LastState::default();
         timed.check("inspected with two names", || {
             let document = coordinator.inspect(&bed, &["ssh:a", "ssh:vm1"]);
@@ -99,7 +102,7 @@ fn vmxnet3_scene_is_inspected() {
         let text = run(&bed.guests()[1], "netduel inspect");
         let nic = interface_of(&text, "vmx0");
         assert!(nic.starts_with("vmxnet3, up") && nic.contains("queues: 2 of at most 2,"), "{text}");
-        let coordinator = Coordinator::new(&mut bed);
+        let coordinator = Coordinator::new(&mut bed, timed.pace);
         let mut state = LastState::default();
         timed.check("remedies", || check_remedies(&mut bed, &coordinator));
         timed.check("treatments", || {
@@ -131,7 +134,7 @@ fn primary_of_the_e1000e_scene_leaves_and_returns() {
         reach(guest, &answer_of("10.1.0.2"));
         let text = run(guest, "netduel inspect");
         assert!(interface_of(&text, "fo0").contains("active: eth0 has carried packets"), "{text}");
-        let coordinator = Coordinator::new(&mut bed);
+        let coordinator = Coordinator::new(&mut bed, timed.pace);
         let mut state = LastState::default();
         timed.check("remedies", || check_remedies(&mut bed, &coordinator));
         timed.check("removed primary", || removed_primary_returns_as_it_was(&mut bed, &coordinator));
@@ -171,7 +174,7 @@ fn free_ports_of_the_hotplug_scene_take_nics_and_a_bond_of_them_fails_over() {
             guest.unplug(interface).unwrap();
             assert!(!run(guest, "ls /sys/class/net").contains(interface));
         }
-        let coordinator = Coordinator::new(&mut bed);
+        let coordinator = Coordinator::new(&mut bed, timed.pace);
         timed.check("bond", || check_bond(&mut bed, &coordinator));
         end(bed);
     });

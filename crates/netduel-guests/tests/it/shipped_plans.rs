@@ -22,7 +22,7 @@ struct Shipped {
     plan: &'static str,
     /// The name of the bed that its comments name.
     bed: &'static str,
-    /// The value of `--set`.
+    /// That of each workload.
     duration: &'static str,
     /// Further options.
     options: &'static [&'static str],
@@ -68,7 +68,7 @@ impl Carrier {
 const THROUGHPUT: Shipped = Shipped {
     plan: "azure-throughput",
     bed: "two-nic",
-    duration: "duration=\"2 s\"",
+    duration: "2 s",
     options: &[],
     trials_of_arm: 8,
     arms: &[("synthetic", Carrier::Interface("pf0")), ("accelerated", Carrier::Vf)],
@@ -78,7 +78,7 @@ const THROUGHPUT: Shipped = Shipped {
 const LINUX: Shipped = Shipped {
     plan: "azure-linux",
     bed: "two-nic",
-    duration: "duration=\"500 ms\"",
+    duration: "500 ms",
     options: &[],
     trials_of_arm: 10,
     arms: &[
@@ -95,7 +95,7 @@ const LINUX: Shipped = Shipped {
 const LATENCY: Shipped = Shipped {
     plan: "azure-latency",
     bed: "toggle",
-    duration: "duration=\"1 s\"",
+    duration: "1 s",
     options: &["--allow-deallocate"],
     trials_of_arm: 4,
     arms: &[
@@ -225,7 +225,8 @@ fn measure(bed: &Bed, coordinator: &Coordinator, shipped: &Shipped) -> String {
     let (plan, bed_file, out) =
         (file("plans", shipped.plan), file("beds", shipped.bed), folder.display().to_string());
     let words = ["azure", "run", &plan, "--bed", &bed_file, "--out", &out, "--json"];
-    let few = ["--set", "blocks_min=2", "--set", "blocks_max=2", "--set", shipped.duration];
+    let duration = coordinator.duration(shipped.duration);
+    let few = ["--set", "blocks_min=2", "--set", "blocks_max=2", "--set", &duration];
     let printed = coordinator.run(bed, &[&words[..], &few, shipped.options].concat()).expect_code(0);
     let report = printed.document();
     assert_all_valid(&report, shipped.trials_of_arm * shipped.arms.len() as u64);

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::coordinator::{Coordinator, assert_all_valid, plan};
 use super::inspected::interface;
+use super::pace::Pace;
 use super::scenes::with_scene;
 use super::{end, prepared, run};
 
@@ -13,7 +14,7 @@ use super::{end, prepared, run};
 fn traffic_runs_on_linux_6_1() {
     with_scene("linux-6.1", &[1], |mut bed, timed| {
         timed.check("traffic", || {
-            let (_, report) = check(&mut bed, "6.1.", &[WORKLOADS, IO_URING].concat());
+            let (_, report) = check(&mut bed, timed.pace, "6.1.", &[WORKLOADS, IO_URING].concat());
             io_uring_reports_copies(&report);
         });
         end(bed);
@@ -32,19 +33,19 @@ fn traffic_runs_on_linux_5_10_and_what_it_lacks_is_named() {
         );
     }
     with_scene("linux-5.10", &[1], |mut bed, timed| {
-        let (coordinator, _) = timed.check("traffic", || check(&mut bed, "5.10.", WORKLOADS));
+        let (coordinator, _) = timed.check("traffic", || check(&mut bed, timed.pace, "5.10.", WORKLOADS));
         timed.check("refused workloads", || refused_workloads_are_explained(&bed, &coordinator));
         end(bed);
     });
 }
 
 /// Facts and traffic of both kernels. Returns the report as well.
-fn check(bed: &mut Bed, release: &str, workloads: &str) -> (Coordinator, Value) {
+fn check(bed: &mut Bed, pace: Pace, release: &str, workloads: &str) -> (Coordinator, Value) {
     for guest in bed.guests() {
         let found = run(guest, "uname -r");
         assert!(found.starts_with(release), "{found}");
     }
-    let coordinator = Coordinator::new(bed);
+    let coordinator = Coordinator::new(bed, pace);
     let document = coordinator.inspect(bed, &["ssh:a", "ssh:b"]);
     for host in document["hosts"].as_array().unwrap() {
         let nic = interface(host, "virt0");
