@@ -12,8 +12,8 @@ use super::{answer_of, kill, processes, reach, run, run_in_both};
 
 const AGENT: &str = "agent";
 const GUARD: &str = "undo-guard";
-/// Long enough for what a test does in a trial, beside two busy loops: a kill in the guest in the command that sees the traffic, or one on
-/// this machine after that command by ssh has ended. A trial that loses its agent or its connection ends with it.
+/// Long enough for what a test does in a trial: a kill in the guest in the command that sees the traffic, or one on this machine after that
+/// command by ssh has ended. A trial that loses its agent or its connection ends with it.
 const SECONDS: u32 = 4;
 
 /// Treatments are in force in a trial, and the guests are afterwards as they were: by the agents after a trial, by the next agent when agent
@@ -55,8 +55,7 @@ fn guard_agent_and_connection_are_killed(bed: &mut Bed, coordinator: &Coordinato
         let guard = ids_of(&bed.guests()[0], &[GUARD]);
         run(&bed.guests()[0], &kill_in_guest(&guard));
     });
-    stepped.wait_for_trial(&bed.guests()[0]);
-    let guard = ids_of(&bed.guests()[0], &[GUARD]);
+    let guard = ids_in(&stepped.when_waiting(&bed.guests()[0], PROCESSES), &[GUARD]);
     let without_agent = trial_that_loses(&mut stepped, bed, &[AGENT], treated);
     let (report, seen) = stepped.report();
     // The guard restores the settings in its own time.
@@ -117,8 +116,7 @@ fn undisturbed_and_without_agent_and_guard(
     }
     let undisturbed = stepped.line();
     let without_both = trial_that_loses(&mut stepped, bed, &[GUARD, AGENT], treated);
-    stepped.wait_for_trial(&bed.guests()[0]);
-    treated.assert_shown(&run(&bed.guests()[0], &treated.look()), false);
+    treated.assert_shown(&stepped.when_waiting(&bed.guests()[0], &treated.look()), false);
     (stepped, [undisturbed, without_both])
 }
 
@@ -146,8 +144,7 @@ fn trial_that_loses(
     subcommands: &[&str],
     treated: Treated<'_>,
 ) -> String {
-    stepped.wait_for_trial(&bed.guests()[0]);
-    let ids = ids_of(&bed.guests()[0], subcommands);
+    let ids = ids_in(&stepped.when_waiting(&bed.guests()[0], PROCESSES), subcommands);
     let script = format!("{}; {}", take_shown(), kill_in_guest(&ids));
     let printed = stepped.begin(&bed.guests()[0], &script);
     treated.assert_shown(&printed, true);
@@ -169,13 +166,19 @@ fn set_management_link(guest: &mut Guest, is_up: bool) {
     guest.qmp("set_link", &json!({ "name": "mgmt", "up": is_up })).unwrap();
 }
 
-/// The id of the one process of each of these subcommands of netduel in a guest. One program lists all processes: a program for each takes
-/// seconds.
+/// Lists the processes of netduel with their command lines. One program lists all processes: a program for each takes seconds.
+const PROCESSES: &str = "for process in $(ls -l /proc/[0-9]*/exe 2>/dev/null | sed -n 's,.* /proc/\\([0-9]*\\)/exe -> .*netduel.*,\\1,p'); do \
+     echo \"$process $(tr '\\0' ' ' < \"/proc/$process/cmdline\")\"; done";
+
+/// The id of the one process of each of these subcommands of netduel in a guest.
 #[track_caller]
 fn ids_of(guest: &Guest, subcommands: &[&str]) -> Vec<String> {
-    let found = "for process in $(ls -l /proc/[0-9]*/exe 2>/dev/null | sed -n 's,.* /proc/\\([0-9]*\\)/exe -> .*netduel.*,\\1,p'); do \
-         echo \"$process $(tr '\\0' ' ' < \"/proc/$process/cmdline\")\"; done";
-    let found = run(guest, found);
+    ids_in(&run(guest, PROCESSES), subcommands)
+}
+
+/// The same in the list of [`PROCESSES`].
+#[track_caller]
+fn ids_in(found: &str, subcommands: &[&str]) -> Vec<String> {
     let of = |subcommand: &&str| {
         let lines = found.lines().filter_map(|line| line.split_once(' '));
         let ids: Vec<&str> = lines

@@ -16,7 +16,7 @@ pub struct Steps<'a> {
     pub before: &'a str,
     /// Treatments that are applied when the test lets a trial begin, each with a comma before it.
     pub after: &'a str,
-    /// Duration of the traffic, seconds: longer than the test takes for a change on a busy machine.
+    /// Duration of the traffic on a quiet machine, seconds: longer than the test takes for a change there.
     pub seconds: u32,
 }
 
@@ -31,18 +31,20 @@ pub struct SteppedRun {
 const WAITS: &str = "/tmp/waits";
 /// The test makes it in guest a, and the trial that waits removes it.
 const GO: &str = "/tmp/go";
+/// How long a command of a plan waits for it, seconds: it is ended after 30 s.
+const GATE_SECONDS: u32 = 25;
+/// Counts the datagrams that a guest has sent, without a program for each look.
+const COUNT_SENT: &str = "sent() { while read -r name received unknown wrong out rest; do \
+     case $name$received in Udp:[0-9]*) sent=$out ;; esac; done < /proc/net/snmp; }";
 
 impl SteppedRun {
     pub fn start(bed: &Bed, coordinator: &Coordinator, steps: &Steps<'_>) -> Self {
         let Steps { address, before, after, seconds } = *steps;
-        let gate = format!(
-            "treatments = [{before}{{ command = [\"sh\", \"-c\", \"touch {WAITS}; until rm {GO} 2>/dev/null; do usleep 50000; done; \
-             rm {WAITS}\"], undo = [\"true\"], on = \"client\" }}{after}]"
-        );
+        let keys = format!("treatments = [{before}{}{after}]", gate());
         let workload = format!(
             "[[workloads]]\nname = \"rr\"\ntype = \"udp-rr\"\nduration = \"{seconds} s\"\nrequest_rate = \"100 /s\"\n"
         );
-        let plan = coordinator.plan(&plan(address, &[("one", &*gate), ("two", &*gate)], &workload, 2));
+        let plan = coordinator.plan(&plan(address, &[("one", &*keys), ("two", &*keys)], &workload, 2));
         let mut command = coordinator.command(bed, &["run", &plan, "--json"]);
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(process.stderr.take().unwrap()).lines();
@@ -60,26 +62,25 @@ impl SteppedRun {
     /// one could come after a short trial. Returns what the script printed; [`Self::line`] comes next. The client counts the datagrams itself,
     /// because counters of a NIC may begin again with a treatment.
     pub fn begin(&mut self, client: &Guest, script: &str) -> String {
-        let sent = "awk '/^Udp: [0-9]/ { print $5 }' /proc/net/snmp";
-        let sent_in_quotes = sent.replace('$', "\\$");
-        let wait = format!("until [ \\$({sent_in_quotes}) -ge $((from + 50)) ]; do usleep 20000; done");
-        self.in_client(
-            client,
-            &format!("from=$({sent}); touch {GO}; timeout 180 sh -c \"{wait}\" && {{ {script}; }}"),
-        )
+        let wait = format!(
+            "{COUNT_SENT}; sent; from=$sent; touch {GO}; \
+             until sent; [ $sent -ge $((from + 50)) ]; do usleep 20000; done"
+        );
+        self.in_client(client, &format!("{wait}; {script}"))
     }
 
     /// Makes the change while the next trial waits, lets it begin, and returns the line about the trial.
     pub fn waiting_trial(&mut self, bed: &mut Bed, change: impl FnOnce(&mut Bed)) -> String {
-        self.wait_for_trial(&bed.guests()[0]);
+        self.when_waiting(&bed.guests()[0], "true");
         change(bed);
         run(&bed.guests()[0], &format!("touch {GO}"));
         self.line()
     }
 
-    /// Waits until the next trial waits.
-    pub fn wait_for_trial(&mut self, client: &Guest) {
-        self.in_client(client, &format!("timeout 180 sh -c \"until [ -e {WAITS} ]; do usleep 20000; done\""));
+    /// Runs a script in the client when the next trial waits: in the same command, because the trial waits for a limited time. Returns what the
+    /// script printed.
+    pub fn when_waiting(&mut self, client: &Guest, script: &str) -> String {
+        self.in_client(client, &format!("until [ -e {WAITS} ]; do usleep 20000; done; {script}"))
     }
 
     /// Runs a command in the client that waits for the run, and returns what it printed.
@@ -114,4 +115,20 @@ impl SteppedRun {
         let report = serde_json::from_str(&text);
         (report.unwrap_or_else(|error| panic!("{error}, {code:?}: {:#?}", self.seen)), self.seen.clone())
     }
+}
+
+/// Treatments of the client that let a trial wait. The first one ends in time although the trial does not begin, and the second one then goes on
+/// waiting.
+fn gate() -> String {
+    let wait = format!(
+        "read -r now rest < /proc/uptime; end=$((${{now%.*}} + {GATE_SECONDS})); \
+         until [ -e {GO} ] || [ ${{now%.*}} -ge $end ]; do usleep 50000; read -r now rest < /proc/uptime; done"
+    );
+    let command = |script: &str| {
+        format!("{{ command = [\"sh\", \"-c\", \"{script}\"], undo = [\"true\"], on = \"client\" }}")
+    };
+    let first = format!("touch {WAITS}; {wait}; [ ! -e {GO} ] || rm {GO} {WAITS}");
+    // It fails without the file, and its trial with it.
+    let second = format!("[ ! -e {WAITS} ] || {{ {wait}; rm {GO} {WAITS}; }}");
+    format!("{}, {}", command(&first), command(&second))
 }
