@@ -183,9 +183,11 @@ pub fn plan(address: &str, arms: &[(&str, &str)], workloads: &str, blocks: u32) 
     )
 }
 
-/// Round trips for a second, 100 of them: little traffic beside that of ssh.
-pub const FEW_ROUND_TRIPS: &str =
-    "[[workloads]]\nname = \"rr\"\ntype = \"tcp-rr\"\nduration = \"1 s\"\nrequest_rate = \"100 /s\"\n";
+/// Round trips for a second, 100 of them, each of [`REQUEST_BYTES`]: little traffic beside that of ssh.
+pub const FEW_ROUND_TRIPS: &str = "[[workloads]]\nname = \"rr\"\ntype = \"tcp-rr\"\nduration = \"1 s\"\n\
+     request_rate = \"100 /s\"\nsize = \"64 B\"\n";
+/// The bytes of a request of [`FEW_ROUND_TRIPS`].
+pub const REQUEST_BYTES: u64 = 64;
 
 /// The texts of the warnings of a report.
 pub fn warnings(report: &Value) -> Vec<&str> {

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::bond::{ACTIVE_IN_BOND, join_bond, plug_into_bond};
 use super::coordinator::{Coordinator, assert_all_valid, plan};
-use super::run;
+use super::{reach, run};
 
-/// Times of a trial, seconds.
+/// Times of a trial on a quiet machine, seconds.
 #[derive(Clone, Copy)]
 pub struct Timing {
     /// When the path goes away.
@@ -246,7 +246,7 @@ fn is_running(child: &mut Child) -> bool {
 fn set_carrier(guest: &mut Guest, interface: &str, is_up: bool) {
     guest.qmp("set_link", &json!({ "name": interface, "up": is_up })).unwrap();
     let file = format!("/sys/class/net/{interface}/carrier");
-    run(guest, &format!("until [ \"$(cat {file})\" = {} ]; do usleep 20000; done", u8::from(is_up)));
+    reach(guest, &format!("[ \"$(cat {file})\" = {} ]", u8::from(is_up)));
 }
 
 /// The report that a run printed.
@@ -265,21 +265,25 @@ pub fn events_of<'a>(report: &'a Value, case: &Case) -> &'a [Value] {
     arm["failover"]["events"].as_array().unwrap()
 }
 
+/// A list of a report with a number for each trial.
+#[track_caller]
+pub fn by_trial(list: &Value) -> Vec<f64> {
+    list.as_array().unwrap().iter().filter_map(Value::as_f64).collect()
+}
+
 /// Each trial is valid, and each case has an outage and a recovery as it should: how long they are depends on the machine.
 #[track_caller]
 pub fn assert_outcomes(report: &Value, cases: &[Case], timing: Timing) {
     assert_all_valid(report, cases.len() as u64 * u64::from(timing.blocks));
     for case in cases {
-        // An event may begin late.
-        let end = case.returns_at(timing).unwrap_or(timing.duration);
-        let longest_ns = (f64::from(end - timing.away) - 0.5) * 1e9;
-        let away = &events_of(report, case)[0];
+        let events = events_of(report, case);
+        let away = &events[0];
         let kind = case.away.split('"').nth(1).unwrap();
         assert_eq!(away["kind"], kind, "{}", case.name);
         let dips = away["client_to_server"]["streams_by_trial"].as_array().unwrap();
         assert_eq!(dips.len(), timing.blocks as usize, "{}: {dips:#?}", case.name);
         if case.recovers {
-            assert_recovery(away, longest_ns, case.name);
+            assert_recovery(events, timing, case.name);
         } else {
             assert!(dips.iter().all(|dip| dip["recovery_ns"].is_null()), "{}: {dips:#?}", case.name);
         }
@@ -289,13 +293,19 @@ pub fn assert_outcomes(report: &Value, cases: &[Case], timing: Timing) {
 /// The path carries probes again while it is away, and its streams go on; where probes were lost there was an outage. The streams of a trial
 /// may be too unsteady for a recovery on a busy machine, but not those of all.
 #[track_caller]
-fn assert_recovery(away: &Value, longest_ns: f64, name: &str) {
+fn assert_recovery(events: &[Value], timing: Timing, name: &str) {
+    let away = &events[0];
+    let began = by_trial(&away["began_ns"]);
     for way in ["client_to_server", "server_to_client"] {
-        let numbers = |key: &str| -> Vec<f64> {
-            away[way][key].as_array().unwrap().iter().filter_map(Value::as_f64).collect()
-        };
-        let (outages, lost) = (numbers("outage_by_trial_ns"), numbers("lost_by_trial"));
-        assert!(!outages.is_empty() && outages.iter().all(|ns| *ns < longest_ns), "{name}: {away:#}");
+        let [outages, lost] = ["outage_by_trial_ns", "lost_by_trial"].map(|key| by_trial(&away[way][key]));
+        assert_eq!(outages.len(), timing.blocks as usize, "{name}: {away:#}");
+        // Probes followed each outage: before the end of the traffic, and before the return where it is an event.
+        assert_eq!(away[way]["outages_open_ended"], 0, "{name}: {away:#}");
+        if let Some(back) = events.get(1) {
+            let times = by_trial(&back["began_ns"]).into_iter().zip(&began).map(|(back, away)| back - away);
+            let are_over = outages.iter().zip(times).all(|(outage, time)| *outage < time);
+            assert!(are_over, "{name}: {events:#?}");
+        }
         let is_any = |values: &[f64]| values.iter().any(|value| *value > 0.0);
         assert!(!is_any(&lost) || is_any(&outages), "{name}: {away:#}");
     }
