@@ -116,6 +116,15 @@ impl Coordinator {
         self.run(bed, &["run", &plan, "--json"]).expect_code(0).document()
     }
 
+    /// The stored trials of the run of a report.
+    #[track_caller]
+    pub fn trials(&self, report: &Value) -> Vec<Value> {
+        let name = format!("{}.netduel", report["run"]["id"].as_str().unwrap());
+        let text = fs::read_to_string(self.folder.join("store").join(name)).unwrap();
+        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.filter_map(|mut line| Some(line.get_mut("trial")?.take())).collect()
+    }
+
     /// What `netduel inspect` knows of these targets.
     #[track_caller]
     pub fn inspect(&self, bed: &Bed, words: &[&str]) -> Value {
