@@ -81,15 +81,21 @@ fn step(sign: char) -> String {
     format!("date -s @$(($(date +%s) {sign} {STEP_S}))")
 }
 
-/// Keys of an arm whose trials step the clock of the server when they have received some datagrams.
+/// Keys of an arm whose trials step the clock of the server when they have received some datagrams. They are counted without a program for
+/// each look, so that the step comes early in the trial. A step that has begun is completed, and its undo waits for that.
 fn step_in_trial() -> String {
     let away = format!(
-        "received() {{ awk '/^Udp: [0-9]/ {{ print $2 }}' /proc/net/snmp; }}; from=$(received); \
-         (until [ $(received) -ge $((from + 20)) ]; do usleep 20000; done; {}; touch /tmp/stepped) \
+        "received() {{ while read -r name count rest; do case $name$count in Udp:[0-9]*) received=$count ;; esac; \
+         done < /proc/net/snmp; }}; received; from=$received; \
+         (until received; [ $received -ge $((from + 20)) ]; do usleep 20000; done; trap '' TERM; {}; touch /tmp/stepped) \
          > /dev/null 2>&1 < /dev/null & echo $! > /tmp/stepper",
         step('+')
     );
-    let back = format!("kill $(cat /tmp/stepper); if rm /tmp/stepped; then {}; fi", step('-'));
+    let back = format!(
+        "read -r stepper < /tmp/stepper; kill $stepper; while [ -e /proc/$stepper/exe ]; do usleep 20000; done; \
+         if rm /tmp/stepped; then {}; fi",
+        step('-')
+    );
     format!(
         "treatments = [{{ command = [\"sh\", \"-c\", {away:?}], undo = [\"sh\", \"-c\", {back:?}], on = \"server\" }}]"
     )
