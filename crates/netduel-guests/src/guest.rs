@@ -160,7 +160,8 @@ impl Guest {
         self.console.text()
     }
 
-    fn ssh_command(&self, script: &str) -> Command {
+    /// The command of [`Self::ssh`], for a caller that waits for more than its end.
+    pub fn ssh_command(&self, script: &str) -> Command {
         let mut command = Command::new("timeout");
         command.arg(BOUND.as_secs().to_string()).args(&self.ssh).args([&self.name, script]);
         command

@@ -1,6 +1,9 @@
 //! A run whose trials begin when the test lets them, so that the test can change something in each.
-use std::io::{BufRead as _, BufReader, Lines, Read as _};
-use std::process::{Child, ChildStderr, Stdio};
+use std::io::{BufRead as _, BufReader, Lines};
+use std::process::{Child, ChildStderr, Output, Stdio};
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use netduel_guests::{Bed, Guest};
 use serde_json::Value;
@@ -23,6 +26,8 @@ pub struct Steps<'a> {
 /// A run. A treatment of the client waits until the test lets each trial begin.
 pub struct SteppedRun {
     process: Child,
+    /// Reads the report; taken when it is there.
+    report: Option<JoinHandle<String>>,
     lines: Lines<BufReader<ChildStderr>>,
     seen: Vec<String>,
 }
@@ -31,6 +36,10 @@ pub struct SteppedRun {
 const WAITS: &str = "/tmp/waits";
 /// The test makes it in guest a, and the trial that waits removes it.
 const GO: &str = "/tmp/go";
+/// How often a test that waits for a trial looks whether the run goes on.
+const LOOK: Duration = Duration::from_secs(1);
+/// What a run set free with its end reaches the test within this time.
+const AFTER_THE_END: Duration = Duration::from_secs(60);
 /// How long a command of a plan waits for it, seconds: it is ended after 30 s.
 const GATE_SECONDS: u32 = 25;
 /// Counts the datagrams that a guest has sent, without a program for each look.
@@ -48,7 +57,9 @@ impl SteppedRun {
         let mut command = coordinator.command(bed, &["run", &plan, "--json"]);
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(process.stderr.take().unwrap()).lines();
-        Self { process, lines, seen: Vec::new() }
+        let report = process.stdout.take().unwrap();
+        let report = thread::spawn(move || std::io::read_to_string(report).unwrap());
+        Self { process, report: Some(report), lines, seen: Vec::new() }
     }
 
     /// Lets a trial begin, makes the change when half a second of its traffic has passed, and returns the line about the trial.
@@ -85,13 +96,30 @@ impl SteppedRun {
 
     /// Runs a command in the client that waits for the run, and returns what it printed.
     fn in_client(&mut self, client: &Guest, script: &str) -> String {
-        let output = client.ssh_output(script).unwrap();
-        if !output.status.success() {
-            // The run may have ended: its report and its last lines tell why no trial began.
-            let (_, seen) = self.report();
-            panic!("no trial after {seen:#?}: {}", String::from_utf8_lossy(&output.stderr));
+        match self.output_before_the_end(client, script) {
+            Some(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).into_owned(),
+            other => {
+                // The lines of a run that has ended tell why no trial began.
+                let (_, seen) = self.report();
+                panic!("no trial after {seen:#?}: {other:?}");
+            }
         }
-        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// The output of a command in the client. `None` when it still waits for a run that has ended; it then ends with the bed.
+    fn output_before_the_end(&mut self, client: &Guest, script: &str) -> Option<Output> {
+        let (sender, receiver) = mpsc::channel();
+        let mut command = client.ssh_command(script);
+        command.stdin(Stdio::null());
+        thread::spawn(move || sender.send(command.output().unwrap()));
+        loop {
+            let has_ended = self.process.try_wait().unwrap().is_some();
+            match receiver.recv_timeout(if has_ended { AFTER_THE_END } else { LOOK }) {
+                Ok(output) => return Some(output),
+                Err(_) if has_ended => return None,
+                Err(_) => {}
+            }
+        }
     }
 
     /// The next line about a trial.
@@ -108,8 +136,7 @@ impl SteppedRun {
 
     /// The report at the run's end and what the run printed, whatever its exit code.
     pub fn report(&mut self) -> (Value, Vec<String>) {
-        let mut text = String::new();
-        self.process.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        let text = self.report.take().unwrap().join().unwrap();
         let code = self.process.wait().unwrap().code();
         self.seen.extend(self.lines.by_ref().map_while(Result::ok));
         let report = serde_json::from_str(&text);
