@@ -4,7 +4,7 @@ use netduel_guests::Bed;
 
 use super::coordinator::{Coordinator, FEW_ROUND_TRIPS, assert_all_valid, plan};
 use super::scenes::with_waiting_scene;
-use super::{end, run};
+use super::{end, load, run};
 
 #[test]
 fn run_is_whole_over_a_slow_and_lossy_connection() {
@@ -46,10 +46,9 @@ const INCOMING: &str = "ifb0";
 fn slow_down(delay_ms: u32) -> String {
     let modules = "sch_netem sch_ingress cls_matchall act_mirred ifb";
     format!(
-        "set -e; for module in {modules}; do while read -r name; do \
-         grep -q \"^$name \" /proc/modules || insmod /modules/$name.ko; done < /modules/$module.order; done; \
-         ip link set {INCOMING} up; {}; tc qdisc add dev {MANAGEMENT} ingress; \
+        "set -e; {}; ip link set {INCOMING} up; {}; tc qdisc add dev {MANAGEMENT} ingress; \
          tc filter add dev {MANAGEMENT} ingress matchall action mirred egress redirect dev {INCOMING}",
+        load(modules),
         set_delay("add", delay_ms)
     )
 }

@@ -83,6 +83,14 @@ fn answer_of(address: &str) -> String {
     format!("ping -c 1 -W 1 {address} > /dev/null")
 }
 
+/// The command that loads modules and what they need, as far as a guest does not have them yet.
+fn load(modules: &str) -> String {
+    format!(
+        "for module in {modules}; do while read -r name; do \
+         grep -q \"^$name \" /proc/modules || insmod /modules/$name.ko; done < /modules/$module.order; done"
+    )
+}
+
 /// Runs a command in both guests, which has to succeed; at a time, because each guest has a core of its own. Returns what each printed.
 #[track_caller]
 fn run_in_both(guests: &[Guest], script: impl Fn(&Guest) -> String) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! What is left in the queues of a sender: buffers that a qdisc drops, and data that a peer never
+//! What is left in the queues of a sender: packets that a slow path takes later, buffers that a qdisc drops, and data that a peer never
 //! acknowledges.
 use std::fs;
 use std::process::Stdio;
@@ -8,7 +8,45 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::coordinator::{Coordinator, Printed, plan};
-use super::{processes, reach, run};
+use super::{load, processes, reach, run};
+
+/// More packets than [`slow_down`] lets pass, each in a buffer of its own: what is left in the queue at the end takes more than a second.
+pub const MORE_THAN_THE_PATH: &str = "[[workloads]]\nname = \"packets\"\ntype = \"pps\"\nduration = \"1 s\"\nflows = 1\n\
+     packet_rate = \"10000 /s\"\nwindow = \"4 MiB\"\n";
+
+/// Lets 2000 of these packets a second pass. Other flows do not wait for them, so that the next trial would begin beside what is left.
+pub fn slow_down(interface: &str) -> String {
+    format!(
+        "set -e; {}; tc qdisc replace dev {interface} root fq flow_limit 3000 maxrate 1mbit",
+        load("sch_fq")
+    )
+}
+
+/// Packets of a client in a trial of round trips beside two for each request, at most: those that look up addresses, and that open and end
+/// connections. What is left of a trial of [`MORE_THAN_THE_PATH`] is ten times as much.
+const OTHER_PACKETS_MAX: u64 = 100;
+
+/// In the trials of these workloads of round trips no packet leaves that an earlier trial left in the queue of the interface.
+#[track_caller]
+pub fn assert_own_packets(trials: &[Value], interface: &str, workloads: &[&str]) {
+    for workload in workloads {
+        let of_workload: Vec<&Value> =
+            trials.iter().filter(|trial| trial["slot"]["workload"] == *workload).collect();
+        assert!(!of_workload.is_empty(), "no trial of {workload}");
+        for trial in of_workload {
+            let client = &trial["client"];
+            let requests = client["report"]["round_trips"]["requests"].as_u64().unwrap();
+            let interfaces = client["observation"]["interfaces"].as_array().unwrap();
+            let own = interfaces.iter().find(|one| one["name"] == interface).unwrap();
+            let sent = own["tx_packets"].as_u64().unwrap();
+            assert!(
+                sent <= 2 * requests + OTHER_PACKETS_MAX,
+                "{sent} packets left in a trial of {requests} requests: {}",
+                trial["slot"]
+            );
+        }
+    }
+}
 
 /// Runs until one in which netduel sent segmented buffers. It looks for a moment whether the NIC counts their packets, which the emulator of a
 /// busy machine may do later: such a run has none, and is not judged.

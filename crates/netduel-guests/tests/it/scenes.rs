@@ -13,7 +13,10 @@ use super::killed::check_restored;
 use super::nic_features::{BUSY_POLLING, Nic, assert_busy_polled, check_time_stamps_and_xdp, check_xdp};
 use super::pace::ProcessorTime;
 use super::places::Places;
-use super::queues::{aborted_stream_sends_nothing_afterwards, dropped_buffers_are_told_from_packets};
+use super::queues::{
+    MORE_THAN_THE_PATH, aborted_stream_sends_nothing_afterwards, assert_own_packets,
+    dropped_buffers_are_told_from_packets, slow_down,
+};
 use super::readme::example_of_the_readme_runs;
 use super::states::check_nodes;
 use super::timed::Timed;
@@ -206,19 +209,24 @@ fn guest_with_two_names_has_its_findings_once(document: &serde_json::Value) {
 const LESS_THAN_SSH: &str = "[[workloads]]\nname = \"rr\"\ntype = \"tcp-rr\"\nduration = \"1 s\"\n\
      request_rate = \"20 /s\"\nsize = \"100 B\"\n";
 
+/// A seed whose order has a trial of round trips at a given rate after each trial of `pps`.
+const ORDER: &str = "seed = 12\n";
+
 /// What `pps` leaves in queues does not reach the next trial, and ssh on an interface of its own is no other path. Busy polling is in the
 /// same run.
 fn traffic_of_a_trial_stays_in_it_and_its_path_is_proven(bed: &mut Bed, coordinator: &Coordinator) {
     let expected = "expect_interface = { client = \"virt0\", server = \"virt0\" }";
     let workloads = format!(
-        "{LESS_THAN_SSH}[[workloads]]\nname = \"packets\"\ntype = \"pps\"\nduration = \"1 s\"\n\
-         [[workloads]]\nname = \"datagrams\"\ntype = \"udp-rr\"\nduration = \"1 s\"\nrequest_rate = \"100 /s\"\n\
-         {BUSY_POLLING}"
+        "{LESS_THAN_SSH}{MORE_THAN_THE_PATH}[[workloads]]\nname = \"datagrams\"\ntype = \"udp-rr\"\n\
+         duration = \"1 s\"\nrequest_rate = \"100 /s\"\n{BUSY_POLLING}"
     );
-    let report =
-        coordinator.report(bed, &plan("10.1.0.2", &[("one", expected), ("two", expected)], &workloads, 2));
+    let plan = plan("10.1.0.2", &[("one", expected), ("two", expected)], &workloads, 2) + ORDER;
+    run(&bed.guests()[0], &slow_down("virt0"));
+    let report = coordinator.report(bed, &plan);
+    run(&bed.guests()[0], "tc qdisc del dev virt0 root");
     assert_all_valid(&report, 16);
     assert_busy_polled(&report, 3);
+    assert_own_packets(&coordinator.trials(&report), "virt0", &["rr", "datagrams"]);
     let disagreeing = |text: &&&str| text.contains("counts disagree") || text.contains("other traffic");
     assert_eq!(warnings(&report).iter().find(disagreeing), None);
 }
