@@ -73,8 +73,6 @@ impl fmt::Display for Pace {
 pub struct ProcessorTime {
     /// Of all processors, idle or not.
     all: u64,
-    /// Of other machines on the same processors.
-    stolen: u64,
     processes: BTreeMap<u32, Process>,
 }
 
@@ -89,18 +87,17 @@ struct Process {
 impl ProcessorTime {
     /// Reads it now.
     pub fn read() -> Self {
-        let (all, stolen) = machine_in(&fs::read_to_string("/proc/stat").unwrap()).unwrap();
+        let all = machine_in(&fs::read_to_string("/proc/stat").unwrap()).unwrap();
         let processes = fs::read_dir("/proc").unwrap().filter_map(|entry| {
             let entry = entry.ok()?;
             let id = entry.file_name().to_str()?.parse().ok()?;
             // One that has just ended has no file.
             Some((id, process_in(&fs::read_to_string(entry.path().join("stat")).ok()?)?))
         });
-        Self { all, stolen, processes: processes.collect() }
+        Self { all, processes: processes.collect() }
     }
 
-    /// What other programs used since an earlier reading, and other machines: not the descendants of the process `own`, which are guests and what
-    /// works with them.
+    /// What other programs used since an earlier reading: not the descendants of the process `own`, which are guests and what works with them.
     fn of_others_since(&self, earlier: &Self, own: u32) -> u64 {
         let is_other = |id: u32| !self.is_of(id, own) && !self.is_of(id, KERNEL_THREADS);
         let others = self.processes.iter().filter(|(id, _)| is_other(**id));
@@ -108,7 +105,7 @@ impl ProcessorTime {
             let before = earlier.processes.get(id).map_or(0, |before| before.ticks);
             process.ticks.saturating_sub(before)
         });
-        used.sum::<u64>() + self.stolen.saturating_sub(earlier.stolen)
+        used.sum()
     }
 
     /// Whether a process is this one or its descendant.
@@ -118,12 +115,11 @@ impl ProcessorTime {
     }
 }
 
-/// All ticks of /proc/stat, and the stolen ones.
-fn machine_in(stat: &str) -> Option<(u64, u64)> {
+/// All ticks of /proc/stat.
+fn machine_in(stat: &str) -> Option<u64> {
     let ticks = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
     // user, nice, system, idle, iowait, irq, softirq, steal; what follows is a part of the first two.
-    let ticks: Vec<u64> = ticks.take(8).map_while(|ticks| ticks.parse().ok()).collect();
-    Some((ticks.iter().sum(), *ticks.get(7)?))
+    ticks.take(8).map(|ticks| ticks.parse::<u64>().ok()).sum()
 }
 
 /// Parent and ticks of the text of a process. The name before them may contain anything.
@@ -163,9 +159,9 @@ mod tests {
             // The tests, a guest of theirs, its parent between both, a thread of the kernel, two other programs.
             let processes = [(40, 30), (42, 41), (41, 40), (50, 2), (30, 1), (60, 1)];
             let processes = processes.into_iter().map(|(id, parent)| (id, process(parent))).collect();
-            ProcessorTime { all: 100 * ticks, stolen: ticks, processes }
+            ProcessorTime { all: 100 * ticks, processes }
         };
-        assert_eq!(at(10).of_others_since(&at(4), 40), 6 + 6 + 6);
+        assert_eq!(at(10).of_others_since(&at(4), 40), 6 + 6);
     }
 
     #[test]
@@ -173,7 +169,7 @@ mod tests {
         let text = "12 (a) b (c)) S 3 12 12 0 -1 4194304 1 0 0 0 250 50 7 8 20 0 1 0 77 1 1 1\n";
         assert_eq!(process_in(text), Some(Process { parent: 3, ticks: 300 }));
         let text = "cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
-        assert_eq!(machine_in(text), Some((36, 8)));
+        assert_eq!(machine_in(text), Some(36));
         let now = ProcessorTime::read();
         assert_eq!(now.of_others_since(&now, std::process::id()), 0);
     }
