@@ -63,10 +63,8 @@ pub fn run(arguments: &[String], variables: &[Variable<'_>]) -> Result<bool> {
     for number in 1..=runs {
         let watch = Stopwatch::start();
         let load = options.is_busy.then(BusyLoops::start);
-        let mut finished =
-            TestRun::perform(&options.for_cargo, requires_all(), Display::Failures, variables)?;
+        let finished = TestRun::perform(&options.for_cargo, requires_all(), Display::Failures, variables)?;
         drop(load);
-        finished.is_busy = options.is_busy;
         println!("run {number} of {runs}: {}, {watch}", test_run::totals(&finished.transcript));
         if let Some(time) = finished.time_of_guests() {
             println!("{time}");

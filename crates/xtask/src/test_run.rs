@@ -17,8 +17,9 @@ use crate::{setup, step};
 
 /// Number of the slowest test binaries that are listed.
 const SLOWEST: usize = 10;
-/// Maximum time of the tests in guests, seconds. It is judged where nothing may be skipped, and not beside busy loops.
-const GUESTS_SECONDS_MAX: f64 = 480.0;
+/// Time that the tests in guests are to take on two cores that nothing else uses, seconds. More is printed and fails no run: emulated guests are
+/// as slow as the machine, whose speed is no property of the tests.
+const GUESTS_SECONDS: f64 = 480.0;
 
 /// A finished run of the tests.
 #[derive(Debug)]
@@ -29,8 +30,6 @@ pub struct TestRun {
     /// Processes, namespaces and sockets that outlived the tests.
     pub left_behind: Vec<String>,
     requires_all: bool,
-    /// Whether it ran beside busy loops.
-    pub is_busy: bool,
 }
 
 /// The output while tests run.
@@ -100,7 +99,7 @@ impl TestRun {
             transcript.absorb(part);
         }
         let left_behind = before.left_behind(&mark);
-        Ok(Self { transcript, cargo_succeeded, left_behind, requires_all, is_busy: false })
+        Ok(Self { transcript, cargo_succeeded, left_behind, requires_all })
     }
 
     /// Every failed test with the text of its failure; failures outside of tests have a name of their own.
@@ -119,9 +118,6 @@ impl TestRun {
         if !self.left_behind.is_empty() {
             found.push(("left behind".to_owned(), self.left_behind.join("\n")));
         }
-        if self.is_too_slow() {
-            found.extend(self.time_of_guests().map(|time| (GUESTS.to_owned(), time)));
-        }
         if !self.cargo_succeeded && found.is_empty() {
             found.push(("cargo test".to_owned(), "failed before all tests could run".to_owned()));
         }
@@ -136,7 +132,7 @@ impl TestRun {
             transcript.take(line);
         }
         transcript.close();
-        Self { transcript, cargo_succeeded, left_behind: Vec::new(), requires_all: false, is_busy: false }
+        Self { transcript, cargo_succeeded, left_behind: Vec::new(), requires_all: false }
     }
 
     /// Whether the run passed.
@@ -145,18 +141,13 @@ impl TestRun {
             && self.transcript.failed() == 0
             && self.left_behind.is_empty()
             && (self.transcript.skips.is_empty() || !self.requires_all)
-            && !self.is_too_slow()
     }
 
-    /// The time of the tests in guests, and its limit. Absent without guests, where these tests end at once.
+    /// The time of the tests in guests beside the time that they are to take. Absent without guests, where these tests end at once.
     pub fn time_of_guests(&self) -> Option<String> {
         let seconds = self.transcript.seconds.get(GUESTS).filter(|seconds| **seconds >= 1.0)?;
-        Some(format!("tests in guests: {seconds:.1} s, of at most {GUESTS_SECONDS_MAX:.0} s"))
-    }
-
-    fn is_too_slow(&self) -> bool {
-        let seconds = self.transcript.seconds.get(GUESTS);
-        self.requires_all && !self.is_busy && seconds.is_some_and(|seconds| *seconds > GUESTS_SECONDS_MAX)
+        let more = if *seconds > GUESTS_SECONDS { ", more than" } else { ", of" };
+        Some(format!("tests in guests: {seconds:.1} s{more} {GUESTS_SECONDS:.0} s on two idle cores"))
     }
 }
 
@@ -316,9 +307,6 @@ pub fn print_closing(finished: &TestRun) {
     if let Some(time) = finished.time_of_guests() {
         println!("{time}");
     }
-    if finished.is_too_slow() {
-        println!("{REQUIRE_ALL}=1: more time in guests is a failure");
-    }
     println!("{}", totals(transcript));
 }
 
@@ -365,7 +353,6 @@ mod tests {
             cargo_succeeded: true,
             left_behind: Vec::new(),
             requires_all,
-            is_busy: false,
         }
     }
 
@@ -419,18 +406,15 @@ mod tests {
     }
 
     #[test]
-    fn tests_in_guests_that_take_too_long_fail_the_run_where_everything_is_required() {
-        for (requires_all, is_busy, seconds, passed) in [
-            (true, false, 480.0, true),
-            (true, false, 480.1, false),
-            (true, true, 480.1, true),
-            (false, false, 480.1, true),
-        ] {
-            let mut run = TestRun { is_busy, ..finished(requires_all) };
+    fn time_of_tests_in_guests_is_printed_and_fails_no_run() {
+        for (seconds, printed) in [(480.0, "480.0 s, of 480 s"), (480.1, "480.1 s, more than 480 s")] {
+            let mut run = finished(true);
             run.transcript.seconds.insert(GUESTS.to_owned(), seconds);
-            assert_eq!(run.passed(), passed, "{requires_all}, {is_busy}, {seconds}");
-            assert_eq!(run.not_green().is_empty(), passed);
-            assert!(run.time_of_guests().unwrap().contains(&format!(" {seconds:.1} s")));
+            assert!(run.passed() && run.not_green().is_empty(), "{seconds}");
+            assert_eq!(
+                run.time_of_guests().unwrap(),
+                format!("tests in guests: {printed} on two idle cores")
+            );
         }
         assert_eq!(finished(true).time_of_guests(), None);
     }
