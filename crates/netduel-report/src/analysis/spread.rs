@@ -53,6 +53,8 @@ pub struct PacketSpread {
     pub dpdk: Option<DpdkReport>,
     /// Whether an AF_XDP end ran in zero-copy mode; absent for other ends.
     pub zero_copy: Option<bool>,
+    /// Whether the interface was seen to split the joined datagrams of a sender in a trial; absent at other ends.
+    pub splits_datagrams: Option<bool>,
     /// Whether the driver of the interface can share frames with AF_XDP sockets; absent where the kernel does not report it.
     pub driver_shares_frames: Option<bool>,
 }
@@ -149,6 +151,7 @@ pub(super) fn at_end(
         mode: ends.iter().find_map(|end| end.report.packets.as_ref()?.mode),
         dpdk: ends.iter().find_map(|end| end.report.dpdk.clone()),
         zero_copy: ends.iter().find_map(|end| end.report.packets.as_ref()?.zero_copy),
+        splits_datagrams: ends.iter().filter_map(|end| end.report.packets.as_ref()?.segmentation).max(),
         driver_shares_frames: device
             .and_then(|device| device.device.xdp.as_ref())
             .map(|features| features.contains(&XdpFeature::XskZerocopy)),

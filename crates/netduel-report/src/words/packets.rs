@@ -165,6 +165,16 @@ fn remarks(end: &PacketSpread) -> Vec<String> {
 /// What the received rate is the capacity of: the part that dropped most of the lost packets. Absent below [`LOSS_OF_CAPACITY`].
 fn capacity_of(way: &ArmPackets) -> Option<String> {
     way.loss().filter(|loss| *loss >= LOSS_OF_CAPACITY)?;
+    if let Some(faulty) = way.spread.iter().find(|end| end.is_sender && end.splits_datagrams == Some(true))
+        && way.received_count == 0
+    {
+        let interface = &faulty.interface;
+        return Some(format!(
+            "No packet arrived. The {} joins datagrams, because its interface {interface} was seen to split them into packets; if packets \
+             arrive after `ethtool -K {interface} tx-udp-segmentation off` on it, the segmentation offload of the interface is faulty",
+            end_and_host(faulty.role, &faulty.host)
+        ));
+    }
     let lost = way.lost.as_ref()?;
     let all: u64 = lost.iter().map(|lost| lost.packets).total();
     let dropped_by = |end: Option<Role>| -> u64 {

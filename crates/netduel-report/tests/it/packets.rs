@@ -351,6 +351,28 @@ fn drops_of_a_qdisc_are_counted_as_buffers() {
 }
 
 #[test]
+fn faulty_segmentation_of_an_interface_is_no_capacity() {
+    let commentary = |segmentation: Option<bool>, unique: u64| {
+        let mut run = run();
+        for trial in &mut run.trials {
+            let [client, server] = ends(trial);
+            server.report.datagrams.as_mut().unwrap().unique = unique;
+            client.report.packets = Some(PacketReport { segmentation, ..packet_report(&[5_000_000], &[]) });
+        }
+        words::packets_commentary(&analyse_run(&run)).join(" ")
+    };
+    let (text, remedy) = (commentary(Some(true), 0), "`ethtool -K syn0 tx-udp-segmentation off`");
+    assert!(
+        text.contains("No packet arrived") && text.contains(remedy) && !text.contains("capacity"),
+        "{text}"
+    );
+    for (segmentation, unique) in [(Some(true), 4_000_000), (Some(false), 0), (None, 0)] {
+        let text = commentary(segmentation, unique);
+        assert!(!text.contains(remedy) && text.contains("capacity"), "{text}");
+    }
+}
+
+#[test]
 fn received_rate_above_the_sent_rate_has_its_reason() {
     let page = |received_more: bool| {
         let mut run = run();
