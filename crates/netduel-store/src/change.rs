@@ -13,6 +13,7 @@ use std::borrow::Cow;
 use crate::checksum;
 use crate::error::{SIZE_MAX, StoreError};
 use crate::format::{EXTENSION, FORMAT, FirstLine, KIND, Record};
+use crate::name::unusable_name;
 use crate::reader;
 use crate::run_file;
 use crate::store::{DRAFT_END, Store, create_draft, rename_new};
@@ -105,13 +106,17 @@ impl Store {
     /// Copies a run file into the store, under its own name or another.
     ///
     /// # Errors
-    /// [`StoreError::Exists`] when the store has another run of this name; otherwise as [`Self::records`] and [`Self::create`].
+    /// [`StoreError::Exists`] when the store has another run of this name, [`StoreError::UnusableName`] when commands would not find the run by
+    /// its own; otherwise as [`Self::records`] and [`Self::create`].
     pub fn import(&self, path: &Path, name: Option<&RunId>) -> Result<Imported, StoreError> {
         let file = run_file::open(path)?;
         let whole = reader::read_whole(&file, path)?;
         let mut records = content(path)?;
         records.truncate(usize::try_from(whole.length).unwrap_or(usize::MAX));
         let id = name.unwrap_or(&whole.run.header.id).clone();
+        if let Some(reason) = unusable_name(id.as_str()) {
+            return Err(StoreError::UnusableName { path: path.to_owned(), id, reason });
+        }
         let trials = whole.run.trials.len() as u64;
         let stored = self.file_of(id.as_str());
         if stored.exists() && content(&stored)? == records {

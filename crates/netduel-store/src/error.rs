@@ -3,6 +3,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use netduel_model::PROGRAM;
+use netduel_model::ids::RunId;
 
 use crate::format::FORMAT;
 use crate::removed::Fate;
@@ -84,6 +85,18 @@ pub enum StoreError {
     Exists {
         /// Its file.
         path: PathBuf,
+    },
+    /// Commands take the name of an imported run for something else.
+    #[error(
+        "failed to import {}: its run has the name {id}, and {reason}; choose another name with --name", path.display()
+    )]
+    UnusableName {
+        /// The file.
+        path: PathBuf,
+        /// The name.
+        id: RunId,
+        /// What commands take it for.
+        reason: &'static str,
     },
     /// The file of a run is too large to be copied by way of memory.
     #[error(

@@ -20,7 +20,8 @@ mod writer;
 
 pub use change::{Imported, Usage, bytes_of};
 pub use error::{SIZE_MAX, StoreError};
+pub use name::{LAST, unusable_name};
 pub use reader::{DamagedRecord, TornTail};
 pub use removed::Fate;
-pub use store::{Integrity, LAST, RunContents, RunSummary, Store};
+pub use store::{Integrity, RunContents, RunSummary, Store};
 pub use writer::RunWriter;

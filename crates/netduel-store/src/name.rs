@@ -1,10 +1,28 @@
-//! Names of runs: the name of the plan, the time in UTC, and four random digits that distinguish runs of one second.
+//! Names of runs: the name of the plan, the time in UTC, and four random digits that distinguish runs of one second; and the names that commands
+//! take for something else.
 use netduel_model::ids::{NAME_LEN_MAX, RunId};
 
+use crate::format::EXTENSION;
+
+/// The name for the run that was started last.
+pub const LAST: &str = "last";
 /// `-20261121-104501-7f3a`.
 const STAMP_LEN: usize = 21;
 /// The last second of the year 9999, milliseconds: the year of a name has four digits.
 const UNIX_MS_MAX: u64 = 253_402_300_799_000;
+
+/// Why no run may be stored under a name: commands would take it for another run or for a file, and never find the run. Absent for a usable name.
+pub fn unusable_name(name: &str) -> Option<&'static str> {
+    if name == LAST {
+        return Some("`last` is the newest run in every command");
+    }
+    // A baseline is a JSON file.
+    let is_file = |extension: &str| name.rsplit_once('.').is_some_and(|(_, end)| end == extension);
+    [EXTENSION, "json"]
+        .into_iter()
+        .any(is_file)
+        .then_some("commands take a name that ends with .netduel or .json for a file")
+}
 
 /// The name of a run. Characters that a name may not contain become `-`; the name of a plan is shortened if necessary.
 pub(crate) fn run_id(plan: &str, unix_ms: u64, random: u16) -> RunId {

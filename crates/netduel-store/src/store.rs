@@ -15,13 +15,11 @@ use rustix::io::Errno;
 
 use crate::error::StoreError;
 use crate::format::{CHECKSUMS_FROM, EXTENSION};
-use crate::name;
+use crate::name::{self, LAST};
 use crate::reader::{self, DamagedRecord, TornTail, Whole};
 use crate::run_file;
 use crate::writer::{self, RunWriter};
 
-/// The name for the run that was started last.
-pub const LAST: &str = "last";
 /// End of the name of a file that becomes a run when its header is written.
 pub(crate) const DRAFT_END: &str = ".new";
 /// A draft that is younger may belong to a process that is about to lock it.

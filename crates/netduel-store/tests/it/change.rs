@@ -133,6 +133,22 @@ fn exported_run_is_imported_once_and_its_incomplete_record_is_left_out() {
 }
 
 #[test]
+fn run_whose_own_name_no_command_finds_is_imported_under_another_name_only() {
+    let (folder, store, _) = store_with_a_run();
+    let mut run = store.read("last").expect("read");
+    let file = folder.path().join("theirs");
+    for name in ["last", "x.netduel", "x.json"] {
+        run.header.id = id(name);
+        fs::write(&file, bytes_of(&run).expect("bytes")).expect("written");
+        let error = store.import(&file, None).expect_err("commands take it for something else");
+        assert!(matches!(error, StoreError::UnusableName { .. }), "{error}");
+        assert!(error.to_string().contains("--name"), "{error}");
+        assert_eq!(files(folder.path()), 2);
+    }
+    assert!(!store.import(&file, Some(&id("theirs"))).expect("imported").was_there);
+}
+
+#[test]
 fn what_is_no_run_is_not_imported() {
     let (folder, store, _) = store_with_a_run();
     let file = folder.path().join("notes.txt");

@@ -366,13 +366,10 @@ pub enum RunsAction {
     },
 }
 
-/// A name for a stored run. Commands would take some for another run or for a file, and never find the run.
+/// A name for a stored run that commands find.
 fn new_name(text: &str) -> Result<RunId, String> {
-    if text == "last" {
-        return Err("`last` is the newest run in every command".to_owned());
-    }
-    if [".netduel", ".json"].iter().any(|extension| text.ends_with(extension)) {
-        return Err("commands take a name with this extension for a file; leave the extension out".to_owned());
+    if let Some(reason) = netduel_store::unusable_name(text) {
+        return Err(reason.to_owned());
     }
     RunId::new(text).map_err(|error| error.to_string())
 }

@@ -95,6 +95,18 @@ fn colleague_opens_and_imports_an_exported_run() {
 }
 
 #[test]
+fn imported_run_whose_name_means_another_run_needs_another_name() {
+    let bench = Bench::new();
+    let path = crate::compare::stored_run(&bench, "last", "6.18.44");
+    fs::rename(path, bench.path().join("theirs")).unwrap();
+    let refused = bench.run(["runs", "import", "theirs"]).expect_code(5).stderr;
+    assert!(refused.contains("newest run in every command") && refused.contains("--name"), "{refused}");
+    assert!(bench.run(["runs", "--json"]).expect_code(0).json()["runs"].as_array().unwrap().is_empty());
+    bench.run(["runs", "import", "theirs", "--name", "theirs"]).expect_code(0);
+    bench.run(["report", "theirs"]).expect_code(0);
+}
+
+#[test]
 fn disk_space_and_soundness_have_documents() {
     let bench = Bench::new();
     let path = stored(&bench, "old-1");
