@@ -5,6 +5,7 @@ use netduel_model::event::Event;
 use netduel_model::ids::WorkloadName;
 use netduel_model::metric::Metric;
 use netduel_model::plan::{self, ResolvedPlan};
+use netduel_model::publication::Publication;
 use netduel_model::run::RunEnd;
 use netduel_model::trial::{PathProof, Slot, Trial, Validity};
 use netduel_model::units::Nanos;
@@ -41,6 +42,7 @@ pub fn command(args: &DemoArgs) -> Result<(), Failure> {
         live: args.outcome.live,
         verbose: args.outcome.verbose,
         gate: GateArgs::default(),
+        publication: Publication::default(),
     };
     output.check()?;
     let store = writable_store(&args.outcome.store)?;

@@ -33,13 +33,13 @@ pub fn of_options(args: &PublicationArgs, title: Option<&String>) -> Result<Publ
     })
 }
 
-/// What a new run stores beside its plan: the options, and the logo that the plan names. `text` is that of the plan's file.
+/// What a new run stores beside its plan: what the options say, and the logo that the plan names. `text` is that of the plan's file.
 pub fn of_run(
-    args: &PublicationArgs,
+    options: &Publication,
     plan: &ResolvedPlan,
     (text, path): (&str, &Path),
 ) -> Result<Publication, Failure> {
-    let mut own = of_options(args, None)?;
+    let mut own = options.clone();
     if own.image.is_none() {
         own.image = logo_of_plan(plan, (text, path))?;
     }

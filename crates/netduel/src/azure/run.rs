@@ -7,6 +7,7 @@ use netduel_azure::az::Az;
 use netduel_control::coordinator::RunError;
 use netduel_model::bed::RunBed;
 use netduel_model::plan::ResolvedPlan;
+use netduel_model::publication::Publication;
 use netduel_model::shell;
 use netduel_report::document::verdicts::Sides;
 use netduel_report::findings::{BedFinding, Severity, of_bed, see_bed};
@@ -116,6 +117,7 @@ fn read_plans(args: &AzureRunArgs) -> Result<Vec<Planned>, Failure> {
             live: args.outcome.live,
             verbose: args.outcome.verbose,
             gate: args.gate.clone(),
+            publication: Publication::default(),
         };
         output.check()?;
         plans.push(Planned { path: path.clone(), text, plan, output, refusal });
@@ -213,7 +215,7 @@ fn run_one(
     judge(&of_bed(&bed, &plan, &hosts), &bed, args.allow_disagreement)?;
     let plan =
         plan.with_interfaces_of(&bed).map_err(|faults| misfit(&path, &text, &faults))?.with_paths_of(&bed);
-    redaction::learn(&plan)?;
+    redaction::learn_plan(&plan)?;
     redaction::learn(&bed)?;
     if !output.quiet {
         announce(&plan, &bed);

@@ -57,6 +57,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         live: args.outcome.live,
         verbose: args.outcome.verbose,
         gate: args.gate.clone(),
+        publication: publication::of_options(&args.publication, None)?,
     };
     let remote = &args.remote_program;
     let ssh = SshHosts::new(&remote.remote_program, remote.remote_folder.as_deref(), output.quiet);
@@ -79,7 +80,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
             output.out = Some(Destination::of(Path::new(report), None)?.printed(&args.printing)?);
         }
         output.check()?;
-        redaction::learn(&run.header)?;
+        redaction::learn_run(&run)?;
         let plan = run.header.plan.clone();
         let provider = provider(&plan)?;
         let lab = announced_lab(&plan, output.quiet)?;
@@ -94,11 +95,11 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
     if args.seed.is_some() {
         plan.design.seed = args.seed;
     }
-    redaction::learn(&plan)?;
+    redaction::learn_plan(&plan)?;
     gate::check(&output.gate, &plan, Sides::Arms)?;
     output.check()?;
     let provider = provider(&plan)?;
-    let own = publication::of_run(&args.publication, &plan, (&text, path))?;
+    let own = publication::of_run(&output.publication, &plan, (&text, path))?;
     let annotations = args.outcome.tags.annotations(&args.overrides.set);
     crate::plan::warn_of_few_blocks(&plan);
     let lab = announced_lab(&plan, output.quiet)?;

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 
 use netduel_control::coordinator::RunError;
 use netduel_model::ids::{ArmName, RunId};
+use netduel_model::publication::Publication;
 use netduel_model::run::{Run, RunEnd};
 use netduel_model::warning::Warning;
 use netduel_report::analysis::Analysis;
@@ -35,6 +36,8 @@ pub struct Output {
     pub verbose: bool,
     /// Conditions under which the run fails.
     pub gate: GateArgs,
+    /// What this command line says of the author, which `--redact` leaves as it is; the logo of a plan is no part of it.
+    pub publication: Publication,
 }
 
 impl Output {
@@ -156,7 +159,9 @@ fn with_pseudonyms(
     if !redaction::is_on() {
         return show(run, analysis, &checks);
     }
-    let seen = redaction::run(run.clone())?;
+    let mut seen = redaction::run(run.clone())?;
+    // What this command line says of the author is meant to be shown.
+    seen.header.annotations.publication = output.publication.over(&seen.header.annotations.publication);
     show(&seen, &netduel_report::analyse_run(&seen), &checks.with_texts(redaction::text))
 }
 

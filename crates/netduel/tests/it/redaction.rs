@@ -29,8 +29,13 @@ fn author_and_organization_are_hidden_unless_this_command_names_them() {
     let report = "[report]\nauthor = \"Ann Author\"\norganization = \"Example Networks\"\npurpose = \"Ann Author asks.\"\n";
     let plan = short_plan(TWO_PATHS, STREAM, "blocks_min = 2\nblocks_max = 2") + report;
     // Its command line, which a report repeats, has another author than the plan.
-    let run = bench.run(["run", bench.plan(&plan).to_str().unwrap(), "--author", "Olga Former"]);
+    let plan = bench.plan(&plan);
+    let words = ["run", plan.to_str().unwrap(), "--author", "Olga Former", "--redact", "--out", "own.md"];
+    let run = bench.run(words);
     assert!(matches!(run.code, Some(0 | 6)), "{}", run.stderr);
+    let own = std::fs::read_to_string(bench.path().join("own.md")).unwrap();
+    assert!(own.contains("Olga Former") && own.contains("organization-1"), "{own}");
+    assert!(!own.contains("Ann Author") && !own.contains("Example Networks"), "{own}");
     let named = |text: &str| {
         assert!(!text.contains("Olga Former"), "{text}");
         ["Ann Author", "Example Networks"].map(|name| text.contains(name))
