@@ -201,6 +201,9 @@ impl Redactor {
             Meaning::User => self.pseudonyms.name(Kind::User, text),
             Meaning::Id => self.pseudonyms.id(text),
             Meaning::PlanHost if text.len() < NAME_LEN_MIN => text.to_owned(),
+            Meaning::PlanHost => {
+                self.pseudonyms.plan_host(text, |pseudonyms| text::host_name(text, pseudonyms))
+            }
             _ => text::host_name(text, &mut self.pseudonyms),
         }
     }

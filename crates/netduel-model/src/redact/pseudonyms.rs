@@ -81,6 +81,12 @@ pub struct Pseudonyms {
     names: BTreeMap<String, String>,
     /// Domains, for hosts of which only the domain is known.
     domains: BTreeSet<String>,
+    /// First labels of hosts in a domain, each with the domain of the host that has its pseudonym.
+    labels: BTreeMap<String, String>,
+    /// Hosts of plans, as they are written: they are keys, and two of them are never one.
+    plan_hosts: BTreeMap<String, String>,
+    /// The pseudonyms of hosts of plans.
+    plan_pseudonyms: BTreeSet<String>,
     v4: BTreeMap<Ipv4Addr, Ipv4Addr>,
     v6: BTreeMap<Ipv6Addr, Ipv6Addr>,
     /// Link-layer addresses, hexadecimal digits in lower case.
@@ -128,12 +134,40 @@ impl Pseudonyms {
                 if kind == Kind::Host && !domain.is_empty() && key.len() <= DNS_NAME_LEN_MAX =>
             {
                 self.domain(domain);
-                self.name(kind, label)
+                if self.is_in_another_domain(label, domain) {
+                    self.next(kind)
+                } else {
+                    self.name(kind, label)
+                }
             }
             _ => self.next(kind),
         };
         self.names.insert(key, pseudonym.clone());
         pseudonym
+    }
+
+    /// The pseudonym of a host of a plan, which no other host of a plan has. `pseudonym` is the one of its name.
+    pub fn plan_host(&mut self, name: &str, pseudonym: impl FnOnce(&mut Self) -> String) -> String {
+        if let Some(known) = self.plan_hosts.get(name) {
+            return known.clone();
+        }
+        let mut own = pseudonym(self);
+        if !self.plan_pseudonyms.insert(own.clone()) {
+            own = self.next(Kind::Host);
+            self.plan_pseudonyms.insert(own.clone());
+            self.names.insert(name.to_lowercase(), own.clone());
+        }
+        self.plan_hosts.insert(name.to_owned(), own.clone());
+        own
+    }
+
+    /// Whether a host with this first label is known in a domain that this one neither continues nor begins: `db.east` is not `db.west`.
+    fn is_in_another_domain(&mut self, label: &str, domain: &str) -> bool {
+        let known = self.labels.entry(label.to_owned()).or_insert_with(|| domain.to_owned()).as_str();
+        let continues = |long: &str, short: &str| {
+            long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        !continues(domain, known) && !continues(known, domain)
     }
 
     /// Learns a domain with the ones above it, but for the last label, which is public.

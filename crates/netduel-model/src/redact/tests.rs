@@ -179,6 +179,28 @@ fn pseudonym_in_the_input_is_not_given_to_another_name() {
 }
 
 #[test]
+fn hosts_of_several_domains_with_one_first_label_stay_distinct() {
+    let mut redactor = Redactor::default();
+    let hosts = ["srv.east", "srv.west", "srv.east.example.net", "srv"];
+    assert_eq!(hosts.map(|host| redactor.host(host)), ["host-1", "host-2", "host-1", "host-1"]);
+    assert_eq!(redactor.text("srv.west and srv.east, srv"), "host-2 and host-1, host-1");
+}
+
+#[test]
+fn hosts_of_a_plan_have_pseudonyms_of_their_own() {
+    for names in
+        [["srv", "srv.east", "srv.west"], ["srv", "srv.east", "SRV"], ["srv.a", "srv.a.b", "host-1"]]
+    {
+        let names = names.map(|name| HostName::new(name).unwrap());
+        let mut redactor = Redactor::default();
+        redactor.learn(&names).unwrap();
+        let shown: std::collections::BTreeSet<_> = redactor.redact(&names).unwrap().into_iter().collect();
+        assert_eq!(shown.len(), 3, "{names:?} are {shown:?}");
+        assert!(shown.iter().all(|name| is_host_pseudonym(name.as_str())), "{shown:?}");
+    }
+}
+
+#[test]
 fn name_that_is_a_word_of_the_format_leaves_the_format_readable() {
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Given {

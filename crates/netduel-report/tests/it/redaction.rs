@@ -288,15 +288,37 @@ fn no_format_of_a_comparison_of_redacted_runs_shows_a_secret() {
     assert_eq!(silent, BTreeSet::new(), "these formats have nothing to hide in any comparison");
 }
 
+fn verdicts(run: &Run) -> Vec<String> {
+    let metrics = analyse_run(run).workloads.into_iter().flat_map(|workload| workload.judged);
+    metrics.map(|metric| format!("{:?} {:?}", metric.metric, metric.comparisons)).collect()
+}
+
 #[test]
 fn redacted_run_has_the_same_verdicts() {
     for name in RUNS {
         let run = golden(name);
-        let verdicts = |run: &Run| {
-            let analysis = analyse_run(run);
-            let metrics = analysis.workloads.into_iter().flat_map(|workload| workload.judged);
-            metrics.map(|metric| format!("{:?} {:?}", metric.metric, metric.comparisons)).collect::<Vec<_>>()
-        };
         assert_eq!(verdicts(&redacted(std::slice::from_ref(&run))[0]), verdicts(&run), "{name}");
     }
+}
+
+/// The value with hosts of a plan below `srv`, each in a domain of its own.
+fn in_domains<T: Serialize + DeserializeOwned>(value: &T) -> T {
+    let renamed = walk(value, &mut |place, text| match meaning(place) {
+        Meaning::PlanHost => format!("srv.{text}"),
+        _ => text.to_owned(),
+    });
+    serde_json::from_value(renamed.unwrap()).unwrap()
+}
+
+#[test]
+fn redacted_run_keeps_hosts_with_one_first_label_apart() {
+    let run = built(0.6);
+    let run = Run { header: in_domains(&run.header), trials: in_domains(&run.trials), ..run };
+    assert_eq!(run.header.plan.hosts.len(), 2);
+    let redacted = &redacted(std::slice::from_ref(&run))[0];
+    let names = redacted.header.plan.hosts.keys().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(names, ["host-1", "host-2"]);
+    assert_eq!(redacted.header.hosts.len(), run.header.hosts.len());
+    assert_eq!(redacted.trials.len(), run.trials.len());
+    assert_eq!(verdicts(redacted), verdicts(&run));
 }
