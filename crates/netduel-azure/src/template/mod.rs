@@ -42,7 +42,6 @@ pub(crate) const SCHEDULE: &str = "Microsoft.DevTestLab/schedules";
 
 const NETWORK_NAME: &str = "netduel-network";
 const SECURITY_GROUP_NAME: &str = "netduel-security";
-const AVAILABILITY_SET_NAME: &str = "netduel-availability";
 
 const LOCATION: &str = "[parameters('location')]";
 const TAGS: &str = "[parameters('tags')]";
@@ -216,7 +215,7 @@ fn placement(placement: Placement) -> Option<Resource> {
             Some(Resource {
                 // The kind for VMs with managed disks.
                 sku: Some(Sku { name: "Aligned" }),
-                ..resource(AVAILABILITY_SET, COMPUTE_API, AVAILABILITY_SET_NAME.to_owned(), properties)
+                ..resource(AVAILABILITY_SET, COMPUTE_API, Bed::AVAILABILITY_SET.to_owned(), properties)
             })
         }
     }
@@ -284,7 +283,7 @@ fn machine(bed: &Bed, layout: &Layout, vm: &Vm) -> Resource {
         properties: Attachment { primary: index == 0, delete_option: DELETE },
     });
     let set =
-        (bed.placement == Placement::AvailabilitySet).then_some((AVAILABILITY_SET, AVAILABILITY_SET_NAME));
+        (bed.placement == Placement::AvailabilitySet).then_some((AVAILABILITY_SET, Bed::AVAILABILITY_SET));
     let group =
         (bed.placement == Placement::ProximityGroup).then_some((PROXIMITY_GROUP, Bed::PROXIMITY_GROUP));
     let properties = Machine {

@@ -219,6 +219,23 @@ impl Layout {
     }
 }
 
+/// Whether the name of a VM, NIC, subnet or placement group is one that netduel gives in every bed, and says nothing of this one.
+pub fn is_given_name(name: &str) -> bool {
+    let is_vm = |name: &str| {
+        let number = name.strip_prefix("vm");
+        number.is_some_and(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let is_use = |name: &str| NicUse::ALL.iter().any(|used_for| word(used_for) == name);
+    let has_parts = |(start, end): (&str, &str)| {
+        (is_vm(start) && is_use(end)) || (is_use(start) && matches!(end, "client" | "server"))
+    };
+    let is_group = |group: &&str| name.eq_ignore_ascii_case(group);
+    is_vm(name)
+        || is_use(name)
+        || name.rsplit_once('-').is_some_and(has_parts)
+        || [Bed::PROXIMITY_GROUP, Bed::AVAILABILITY_SET].iter().any(is_group)
+}
+
 /// The name of the subnet of a NIC, which is added when it is the first one in it.
 fn subnet_of(bed: &Bed, used_for: NicUse, end: End, subnets: &mut Vec<Subnet>) -> String {
     let network = word(&used_for.network());
@@ -342,6 +359,22 @@ mod tests {
                     assert!(vm.nics.iter().all(has), "{vm:?}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn names_of_every_bed_are_known_as_such() {
+        for bed in BedType::ALL {
+            let keys = format!("size = \"Standard_DS4_v2\"\ntype = \"{}\"\nsubnets = 2", word(&bed));
+            let bed = layout(&keys);
+            let vms = bed.vms.iter().map(|vm| &vm.name);
+            let subnets = bed.subnets.iter().map(|subnet| &subnet.name);
+            for name in vms.chain(bed.nics().map(|nic| &nic.name)).chain(subnets) {
+                assert!(is_given_name(name), "{name}");
+            }
+        }
+        for name in ["billing-test", "vm", "vmx-test", "vm1-billing", "test-billing", "default"] {
+            assert!(!is_given_name(name), "{name}");
         }
     }
 

@@ -47,6 +47,8 @@ impl Bed {
     pub const USER: &str = "netduel";
     /// The proximity placement group of a bed that has one.
     pub const PROXIMITY_GROUP: &str = "netduel-proximity";
+    /// The availability set of a bed that has one.
+    pub const AVAILABILITY_SET: &str = "netduel-availability";
 
     /// Name of the resource group of a bed.
     pub fn group_of(name: &str) -> String {

@@ -10,6 +10,8 @@ pub enum Meaning {
     Host,
     /// The name of a user.
     User,
+    /// The name of a bed, or of a resource of a cloud.
+    Resource,
     /// An identifier of a machine.
     Id,
     /// A version or the name of a product: four numbers with dots are no address there.
@@ -33,7 +35,14 @@ pub fn meaning(place: Place) -> Meaning {
         | ("SshHost", "host")
         | ("Launch", "address")
         | ("HostIdentity" | "Cloud" | "VmFacts", "physical_host") => Meaning::Host,
-        ("SshHost", "user") => Meaning::User,
+        ("SshHost" | "BedVm", "user") => Meaning::User,
+        ("RunBed", "name" | "group")
+        | ("BedVm", "name")
+        | ("BedNic", "name" | "subnet")
+        | ("VmFacts" | "Cloud", "placement")
+        | ("TreatmentAction", "nic" | "vm" | "group" | "resource_group")
+        | ("Host" | "Launch", "vm")
+        | ("SshHost", "bed") => Meaning::Resource,
         ("HostSnapshot" | "HostIdentity", "boot_id")
         | ("HostSnapshot", "machine_uuid")
         | ("VmFacts", "id")

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::bed::layout::is_given_name;
 use crate::ids::NAME_LEN_MAX;
 use crate::plan::ResolvedPlan;
 use crate::publication::{Publication, TEXT_LEN_MAX};
@@ -192,6 +193,8 @@ impl Redactor {
                 name.truncate(NAME_LEN_MAX);
                 name
             }
+            // It stays, but for the names within it: a host of the plan may have the name of its VM.
+            Meaning::Resource if is_given_name(text) => self.text(text),
             meaning => self.named(meaning, text),
         }
     }
@@ -200,6 +203,8 @@ impl Redactor {
         match meaning {
             Meaning::User => self.pseudonyms.name(Kind::User, text),
             Meaning::Id => self.pseudonyms.id(text),
+            Meaning::Resource if is_given_name(text) => text.to_owned(),
+            Meaning::Resource => self.pseudonyms.name(Kind::Resource, text),
             Meaning::PlanHost if text.len() < NAME_LEN_MIN => text.to_owned(),
             Meaning::PlanHost => {
                 self.pseudonyms.plan_host(text, |pseudonyms| text::host_name(text, pseudonyms))

@@ -7,11 +7,14 @@ use std::ops::Bound;
 pub const NAME_LEN_MIN: usize = 3;
 /// Longest name that is replaced wherever it stands in a text, bytes. A name of a file has 255 at most, one of a user 256, one of a host 253.
 pub const SOUGHT_LEN_MAX: usize = 320;
-/// Names that say nothing of a host, a user or an organization, and that stand in texts of netduel and of the system.
-const COMMON: [&str; 14] = [
+/// Names that say nothing of a host, a user, an organization or a resource, and that stand in texts of netduel and of the system.
+const COMMON: [&str; 17] = [
     "agent",
+    "azure",
+    "bed",
     "both",
     "client",
+    "default",
     "host",
     "lab",
     "linux",

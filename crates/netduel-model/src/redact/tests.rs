@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::*;
+use crate::bed::{BedNic, BedVm, VmFacts};
 use crate::ids::HostName;
-use crate::plan::{Launch, SshHost};
+use crate::plan::{Launch, SshHost, TreatmentAction};
 use crate::snapshot::{HostSnapshot, Interface};
 
 fn knowing(host: &HostSnapshot, ssh: &SshHost) -> Redactor {
@@ -82,6 +83,38 @@ fn texts_have_the_pseudonyms_of_the_fields() {
     ] {
         assert_eq!(redactor.text(text), expected, "{text}");
     }
+}
+
+#[test]
+fn names_of_resources_have_pseudonyms_but_those_of_every_bed() {
+    let nics = ["billing-nic", "vm1-accelerated"];
+    let vm = BedVm {
+        name: "vm1".to_owned(),
+        user: Some("mallory".to_owned()),
+        claimed: VmFacts { placement: Some("payments".to_owned()), ..VmFacts::default() },
+        nics: nics.map(|name| BedNic { name: name.to_owned(), ..BedNic::default() }).to_vec(),
+        ..BedVm::default()
+    };
+    let switch = TreatmentAction::AzureNic {
+        nic: "Billing-NIC".to_owned(),
+        resource_group: Some("hp".to_owned()),
+        accelerated: true,
+    };
+    let mut redactor = Redactor::default();
+    redactor.learn(&vm).unwrap();
+    redactor.learn(&switch).unwrap();
+    let shown = redactor.redact(&vm).unwrap();
+    assert_eq!((shown.name.as_str(), shown.user.as_deref()), ("vm1", Some("user-1")));
+    assert_eq!(shown.claimed.placement.as_deref(), Some("resource-1"));
+    assert_eq!(shown.nics.iter().map(|nic| nic.name.as_str()).collect::<Vec<_>>(), ["resource-2", nics[1]]);
+    let TreatmentAction::AzureNic { nic, resource_group, .. } = redactor.redact(&switch).unwrap() else {
+        panic!("another treatment")
+    };
+    assert_eq!((nic.as_str(), resource_group.as_deref()), ("resource-2", Some("resource-3")));
+    assert_eq!(
+        redactor.text("--name billing-nic --ppg payments, vm1-accelerated"),
+        "--name resource-2 --ppg resource-1, vm1-accelerated"
+    );
 }
 
 #[test]

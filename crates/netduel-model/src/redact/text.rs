@@ -10,7 +10,14 @@ use crate::pairing::without_strings;
 /// Folders whose entries have names of users.
 const HOMES: [&str; 4] = ["/home/", "/Users/", "/var/mail/", "/var/spool/cron/"];
 /// Parts of paths of cloud resources that a name follows (Azure Resource Manager).
-const RESOURCES: [&str; 4] = ["/resourceGroups/", "/virtualMachines/", "/galleries/", "/availabilitySets/"];
+const RESOURCES: [&str; 6] = [
+    "/resourceGroups/",
+    "/virtualMachines/",
+    "/networkInterfaces/",
+    "/galleries/",
+    "/availabilitySets/",
+    "/proximityPlacementGroups/",
+];
 /// Hexadecimal digits of an Ethernet address, and of an InfiniBand address.
 const MAC_DIGITS: [usize; 2] = [40, 12];
 /// Longest IP address: an IPv6 address that ends with an IPv4 address. A bound keeps a text of nothing but colons from taking cubic time.

@@ -38,6 +38,7 @@ const MAC: &str = "00:15:5d:be:ef:01";
 const BARE_MAC: &str = "00155dbeef01";
 const UUID: &str = "6f9619ff-8b86-d011-b42d-00c04fc964ff";
 const HOST: &str = "vaultsrv";
+const RESOURCE: &str = "payrollgrp";
 
 /// Runs with every variant and field, and runs of the program.
 const RUNS: [&str; 7] =
@@ -67,6 +68,7 @@ fn built(effect: f64) -> Run {
 #[derive(Default)]
 struct Seed {
     hosts: BTreeMap<String, String>,
+    resources: BTreeMap<String, String>,
     addresses: u32,
 }
 
@@ -74,6 +76,11 @@ impl Seed {
     fn host(&mut self, name: &str) -> String {
         let number = self.hosts.len();
         self.hosts.entry(name.to_owned()).or_insert_with(|| format!("{HOST}{number}.{DOMAIN}")).clone()
+    }
+
+    fn resource(&mut self, name: &str) -> String {
+        let number = self.resources.len();
+        self.resources.entry(name.to_owned()).or_insert_with(|| format!("{RESOURCE}{number}")).clone()
     }
 
     fn address(&mut self, is_v4: bool) -> String {
@@ -89,6 +96,7 @@ impl Seed {
             // Those in the alphabet of names have at most 40 characters.
             Meaning::PlanHost => self.host(text).chars().take(34).collect(),
             Meaning::Host => self.host(text),
+            Meaning::Resource => self.resource(text),
             Meaning::User => USER.to_owned(),
             Meaning::Id => UUID.to_owned(),
             Meaning::Name | Meaning::Word => text.to_owned(),
@@ -100,7 +108,7 @@ impl Seed {
             }
             Meaning::Text if place.field == "device" || place.holder == "PathProof" => text.to_owned(),
             Meaning::Text => format!(
-                "{text} {HOST}0.{DOMAIN}: {USER}@{HOST}0 /home/{USER}/plan 10.77.66.9:5210 [{V6}9]:1 {MAC} enx{BARE_MAC} {UUID}"
+                "{text} {HOST}0.{DOMAIN}: {USER}@{HOST}0 /home/{USER}/plan /resourceGroups/{RESOURCE}0 10.77.66.9:5210 [{V6}9]:1 {MAC} enx{BARE_MAC} {UUID}"
             ),
         }
     }
@@ -231,7 +239,7 @@ fn redacted(runs: &[Run]) -> Vec<Run> {
 /// The secrets that a text shows, each with what is around it.
 fn shown(text: &str) -> Vec<String> {
     let text = text.to_lowercase();
-    let secrets = [USER, DOMAIN, "secret-bank", V4, V6, MAC, BARE_MAC, UUID, HOST];
+    let secrets = [USER, DOMAIN, "secret-bank", V4, V6, MAC, BARE_MAC, UUID, HOST, RESOURCE];
     let found = secrets.iter().filter_map(|secret| text.find(secret).map(|at| (secret, at)));
     let around = |at: usize| {
         text.chars().skip(text[..at].chars().count().saturating_sub(60)).take(140).collect::<String>()
@@ -247,7 +255,7 @@ fn no_format_of_a_redacted_run_shows_a_secret() {
     for (name, run) in runs {
         let seeded = Seed::default().run(&run);
         let plain = formats(&seeded);
-        assert!(plain.iter().any(|(_, text)| shown(text).len() == 9), "{name} has no secret to hide");
+        assert!(plain.iter().any(|(_, text)| shown(text).len() == 10), "{name} has no secret to hide");
         take_showing(&mut silent, &plain);
         for (format, text) in formats(&redacted(std::slice::from_ref(&seeded))[0]) {
             assert_eq!(shown(&text), Vec::<String>::new(), "{name} as {format}");
@@ -315,10 +323,9 @@ fn redacted_run_keeps_hosts_with_one_first_label_apart() {
     let run = built(0.6);
     let run = Run { header: in_domains(&run.header), trials: in_domains(&run.trials), ..run };
     assert_eq!(run.header.plan.hosts.len(), 2);
-    let redacted = &redacted(std::slice::from_ref(&run))[0];
-    let names = redacted.header.plan.hosts.keys().map(ToString::to_string).collect::<Vec<_>>();
+    let hidden = redacted(std::slice::from_ref(&run)).remove(0);
+    let names = hidden.header.plan.hosts.keys().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(names, ["host-1", "host-2"]);
-    assert_eq!(redacted.header.hosts.len(), run.header.hosts.len());
-    assert_eq!(redacted.trials.len(), run.trials.len());
-    assert_eq!(verdicts(redacted), verdicts(&run));
+    assert_eq!(hidden.header.hosts.len(), run.header.hosts.len());
+    assert_eq!(verdicts(&hidden), verdicts(&run));
 }
