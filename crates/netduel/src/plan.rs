@@ -45,7 +45,7 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
         PlanCommand::Check { plan, overrides, permissions, bed, redact, json } => {
             redaction::begin(redact.redact);
             let (text, resolved) = read_plan(plan, &overrides.set, permissions.permissions())?;
-            redaction::learn_plan(&resolved)?;
+            redaction::learn(&resolved)?;
             publication::logo_of_plan(&resolved, (&text, plan))?;
             let bed = bed.as_deref().map(read_bed).transpose()?;
             if let Some(bed) = &bed {

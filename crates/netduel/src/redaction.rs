@@ -1,7 +1,6 @@
 //! `--redact`: one set of pseudonyms for everything that a command prints and writes. The pseudonyms are made in `netduel_model::redact`.
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use netduel_model::plan::ResolvedPlan;
 use netduel_model::redact::{RedactError, Redactor};
 use netduel_model::run::Run;
 
@@ -44,12 +43,6 @@ pub fn learn(value: &impl serde::Serialize) -> Result<(), Failure> {
 pub fn learn_run(run: &Run) -> Result<(), Failure> {
     let Some(mut redactor) = redactor() else { return Ok(()) };
     redactor.learn_run(run).map_err(|error| Failure::new(Kind::Internal, error))
-}
-
-/// Learns the names of a plan that has no run yet.
-pub fn learn_plan(plan: &ResolvedPlan) -> Result<(), Failure> {
-    let Some(mut redactor) = redactor() else { return Ok(()) };
-    redactor.learn_plan(plan).map_err(|error| Failure::new(Kind::Internal, error))
 }
 
 /// Learns the names in the text of a plan with errors before they are shown.

@@ -12,6 +12,10 @@ pub enum Meaning {
     User,
     /// The name of a bed, or of a resource of a cloud.
     Resource,
+    /// The author of a report.
+    Author,
+    /// The organization of an author.
+    Organization,
     /// An identifier of a machine.
     Id,
     /// A version or the name of a product: four numbers with dots are no address there.
@@ -20,6 +24,8 @@ pub enum Meaning {
     Name,
     /// A word of the format.
     Word,
+    /// A word of a command line: text that may be a name as a whole.
+    Argument,
     /// Text of a person or a program, in which any name may occur.
     Text,
 }
@@ -43,6 +49,9 @@ pub fn meaning(place: Place) -> Meaning {
         | ("TreatmentAction", "nic" | "vm" | "group" | "resource_group")
         | ("Host" | "Launch", "vm")
         | ("SshHost", "bed") => Meaning::Resource,
+        ("Publication", "author") => Meaning::Author,
+        ("Publication", "organization") => Meaning::Organization,
+        ("RunHeader", "command") | ("Annotations", "overrides") => Meaning::Argument,
         ("HostSnapshot" | "HostIdentity", "boot_id")
         | ("HostSnapshot", "machine_uuid")
         | ("VmFacts", "id")

@@ -12,8 +12,7 @@ use serde_json::Value;
 
 use crate::bed::layout::is_given_name;
 use crate::ids::NAME_LEN_MAX;
-use crate::plan::ResolvedPlan;
-use crate::publication::{Publication, TEXT_LEN_MAX};
+use crate::publication::TEXT_LEN_MAX;
 use crate::run::Run;
 pub use kinds::{Meaning, meaning};
 pub use pseudonyms::is_host_pseudonym;
@@ -44,7 +43,14 @@ impl Redactor {
         walk(value, &mut |place, text| {
             match meaning(place) {
                 Meaning::Word => self.pseudonyms.note_word(text),
-                Meaning::Text | Meaning::Name | Meaning::Version => texts.push(text.to_owned()),
+                Meaning::Text | Meaning::Argument | Meaning::Name | Meaning::Version => {
+                    texts.push(text.to_owned());
+                }
+                Meaning::Author | Meaning::Organization => {
+                    let kind = if meaning(place) == Meaning::Author { "author" } else { "organization" };
+                    self.learn_phrase(kind, text);
+                    texts.push(text.to_owned());
+                }
                 meaning => {
                     self.named(meaning, text);
                 }
@@ -62,22 +68,10 @@ impl Redactor {
     /// # Errors
     /// As [`Self::learn`].
     pub fn learn_run(&mut self, run: &Run) -> Result<(), RedactError> {
-        for publication in [&run.header.plan.report, &run.header.annotations.publication] {
-            self.learn_publication(publication);
-        }
         self.learn(&run.header)?;
         self.learn(&run.trials)?;
         self.learn(&run.warnings)?;
         self.learn(&run.end)
-    }
-
-    /// Learns the names in a plan that has no run yet.
-    ///
-    /// # Errors
-    /// As [`Self::learn`].
-    pub fn learn_plan(&mut self, plan: &ResolvedPlan) -> Result<(), RedactError> {
-        self.learn_publication(&plan.report);
-        self.learn(plan)
     }
 
     /// Learns the names in the text of a plan with errors: of hosts, users, author and organization. Text that is no TOML has
@@ -86,7 +80,9 @@ impl Redactor {
         let Ok(plan) = toml::from_str::<toml::Table>(text) else { return };
         if let Some(report) = plan.get("report") {
             for kind in ["author", "organization"] {
-                self.learn_phrase(kind, report.get(kind).and_then(toml::Value::as_str));
+                if let Some(name) = report.get(kind).and_then(toml::Value::as_str) {
+                    self.learn_phrase(kind, name);
+                }
             }
         }
         for (name, host) in plan.get("hosts").and_then(toml::Value::as_table).into_iter().flatten() {
@@ -110,17 +106,11 @@ impl Redactor {
         }
     }
 
-    fn learn_publication(&mut self, publication: &Publication) {
-        self.learn_phrase("author", publication.author.as_deref());
-        self.learn_phrase("organization", publication.organization.as_deref());
-    }
-
-    fn learn_phrase(&mut self, kind: &str, name: Option<&str>) {
+    fn learn_phrase(&mut self, kind: &str, name: &str) {
         // One with a pseudonym's form is of an output that is redacted again.
-        let is_new = |name: &&str| {
-            name.len() >= NAME_LEN_MIN && !is_too_long(name) && !name.starts_with(&format!("{kind}-"))
-        };
-        let Some(name) = name.filter(is_new) else { return };
+        if name.is_empty() || is_too_long(name) || name.starts_with(&format!("{kind}-")) {
+            return;
+        }
         if self.phrases.iter().all(|(known, _)| known != name) {
             let number = self.phrases.iter().filter(|(_, pseudonym)| pseudonym.starts_with(kind)).count() + 1;
             self.phrases.push((name.to_owned(), format!("{kind}-{number}")));
@@ -150,7 +140,6 @@ impl Redactor {
         for author in [&mut header.plan.report, &mut header.annotations.publication] {
             (author.logo, author.image) = (None, None);
             for name in [&mut author.author, &mut author.organization] {
-                // It has no pseudonym.
                 if name.as_deref().is_some_and(is_too_long) {
                     *name = None;
                 }
@@ -170,8 +159,8 @@ impl Redactor {
 
     /// The text with pseudonyms.
     pub fn text(&mut self, text: &str) -> String {
-        let mut text = text.to_owned();
-        for (name, pseudonym) in &self.phrases {
+        let mut text = text::with_values_replaced(text, |value| self.short(value));
+        for (name, pseudonym) in self.phrases.iter().filter(|(name, _)| name.len() >= NAME_LEN_MIN) {
             text = text::with_phrase_replaced(&text, name, pseudonym);
         }
         text::replaced(&text, &mut self.pseudonyms, false)
@@ -182,10 +171,39 @@ impl Redactor {
         text::host_name(text, &mut self.pseudonyms)
     }
 
+    /// The pseudonym of an author or organization.
+    fn phrase(&self, name: &str) -> Option<String> {
+        self.phrases.iter().find(|(known, _)| known == name).map(|(_, pseudonym)| pseudonym.clone())
+    }
+
+    /// The pseudonym of a name that is too short to be sought in texts, with or without a port behind it.
+    fn short(&self, value: &str) -> Option<String> {
+        let name = value.split_once(':').map_or(value, |(name, _)| name);
+        if name.len() >= NAME_LEN_MIN || name.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let pseudonym = self.phrase(name).or_else(|| self.pseudonyms.known(name).map(str::to_owned))?;
+        Some(format!("{pseudonym}{}", value.strip_prefix(name)?))
+    }
+
+    /// A word of a command line with pseudonyms: it may be a short name, or end with one.
+    fn argument(&mut self, text: &str) -> String {
+        let value = text.rsplit_once('=').map_or(text, |(_, value)| value);
+        let value = value.strip_prefix("ssh:").unwrap_or(value);
+        match (self.short(value), text.strip_suffix(value)) {
+            (Some(pseudonym), Some(start)) => format!("{}{pseudonym}", self.text(start)),
+            _ => self.text(text),
+        }
+    }
+
     fn string(&mut self, meaning: Meaning, text: &str) -> String {
         match meaning {
             Meaning::Word => text.to_owned(),
             Meaning::Text => self.text(text),
+            Meaning::Argument => self.argument(text),
+            // It has no pseudonym, and is left out.
+            Meaning::Author | Meaning::Organization if is_too_long(text) => text.to_owned(),
+            Meaning::Author | Meaning::Organization => self.phrase(text).unwrap_or_else(|| self.text(text)),
             Meaning::Version => text::replaced(text, &mut self.pseudonyms, true),
             Meaning::Name => {
                 // A pseudonym may be longer than the name; both are of the same alphabet.

@@ -7,6 +7,7 @@ use super::*;
 use crate::bed::{BedNic, BedVm, VmFacts};
 use crate::ids::HostName;
 use crate::plan::{Launch, SshHost, TreatmentAction};
+use crate::publication::Publication;
 use crate::snapshot::{HostSnapshot, Interface};
 
 fn knowing(host: &HostSnapshot, ssh: &SshHost) -> Redactor {
@@ -120,9 +121,9 @@ fn names_of_resources_have_pseudonyms_but_those_of_every_bed() {
 #[test]
 fn author_and_organization_are_replaced_as_whole_words() {
     let mut redactor = Redactor::default();
-    redactor.learn_phrase("organization", Some("net"));
-    redactor.learn_phrase("organization", Some("例の会社"));
-    redactor.learn_phrase("author", Some("Ann A."));
+    redactor.learn_phrase("organization", "net");
+    redactor.learn_phrase("organization", "例の会社");
+    redactor.learn_phrase("author", "Ann A.");
     for (text, expected) in [
         ("netduel of net, in a subnet", "netduel of organization-1, in a subnet"),
         ("net's (net) net-b", "organization-1's (organization-1) organization-1-b"),
@@ -133,8 +134,44 @@ fn author_and_organization_are_replaced_as_whole_words() {
         assert_eq!(redactor.text(text), expected, "{text}");
     }
     let mut redactor = Redactor::default();
-    redactor.learn_phrase("organization", Some("net net"));
+    redactor.learn_phrase("organization", "net net");
     assert_eq!(redactor.text("subnet net net"), "subnet organization-1");
+}
+
+#[test]
+fn names_too_short_to_be_sought_in_texts_are_replaced_where_they_are_values() {
+    let publication = Publication {
+        author: Some("Ö".to_owned()),
+        organization: Some("HP".to_owned()),
+        ..Publication::default()
+    };
+    let ssh = SshHost { user: Some("jo".to_owned()), ..SshHost::of("db") };
+    let mut redactor = Redactor::default();
+    redactor.learn(&publication).unwrap();
+    redactor.learn(&Launch::Ssh(ssh)).unwrap();
+    let shown = redactor.redact(&publication).unwrap();
+    assert_eq!(shown.author.as_deref(), Some("author-1"));
+    assert_eq!(shown.organization.as_deref(), Some("organization-1"));
+    for (text, expected) in [
+        ("organization = \"HP\"\nname = \"HP\"", "organization = \"organization-1\"\nname = \"HP\""),
+        ("report = { author='Ö' }", "report = { author='author-1' }"),
+        ("\"host\" = \t\"db\" # db", "\"host\" = \t\"host-1\" # db"),
+        ("serve = \"db:5210\"\nuser = \"jo\"", "serve = \"host-1:5210\"\nuser = \"user-1\""),
+        ("user = \"jo and host = 'db", "user = \"jo and host = 'db"),
+    ] {
+        assert_eq!(redactor.text(text), expected, "{text}");
+    }
+    for (word, expected) in [
+        ("Ö", "author-1"),
+        ("--organization=HP", "--organization=organization-1"),
+        ("db:5210", "host-1:5210"),
+        ("ssh:db", "ssh:host-1"),
+        ("ssh:jo@db", "ssh:user-1@host-1"),
+        ("HPs", "HPs"),
+        ("", ""),
+    ] {
+        assert_eq!(redactor.argument(word), expected, "{word}");
+    }
 }
 
 /// A call for each separator, within that of the one before, would end the program without a message.
@@ -190,7 +227,7 @@ fn longest_of_the_names_that_begin_alike_is_replaced() {
 fn author_that_no_plan_can_have_is_left_out() {
     let long = "a".repeat(TEXT_LEN_MAX + 1);
     let mut redactor = Redactor::default();
-    redactor.learn_phrase("author", Some(&long));
+    redactor.learn_phrase("author", &long);
     assert_eq!(redactor.text(&long), long);
     assert!(is_too_long(&long) && !is_too_long(&long[1..]));
 }

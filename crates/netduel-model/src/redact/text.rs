@@ -4,7 +4,7 @@
 //! has a longest form is looked for no farther than that.
 use std::net::IpAddr;
 
-use super::pseudonyms::{Kind, Pseudonyms, SOUGHT_LEN_MAX};
+use super::pseudonyms::{Kind, NAME_LEN_MIN, Pseudonyms, SOUGHT_LEN_MAX};
 use crate::pairing::without_strings;
 
 /// Folders whose entries have names of users.
@@ -18,6 +18,11 @@ const RESOURCES: [&str; 6] = [
     "/availabilitySets/",
     "/proximityPlacementGroups/",
 ];
+/// Keys of a plan whose values are names; of `resource-group` the last word.
+const NAME_KEYS: [&str; 9] =
+    ["author", "bed", "group", "host", "nic", "organization", "serve", "user", "vm"];
+/// Longest value of these keys that is looked up as a whole, characters: a name that is not sought in texts, with a port.
+const VALUE_LEN_MAX: usize = NAME_LEN_MIN - 1 + ":65535".len();
 /// Hexadecimal digits of an Ethernet address, and of an InfiniBand address.
 const MAC_DIGITS: [usize; 2] = [40, 12];
 /// Longest IP address: an IPv6 address that ends with an IPv4 address. A bound keeps a text of nothing but colons from taking cubic time.
@@ -66,6 +71,45 @@ pub fn replaced(text: &str, pseudonyms: &mut Pseudonyms, is_version: bool) -> St
         at += push(&mut result, &found, pseudonyms);
     }
     result
+}
+
+/// The text with pseudonyms in place of values in TOML that name a person, a host or a resource, where they are known. A name that is too short to be replaced
+/// wherever it is a word is replaced there.
+pub fn with_values_replaced(text: &str, pseudonym: impl Fn(&str) -> Option<String>) -> String {
+    let mut result = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('=') {
+        result.push_str(before);
+        result.push('=');
+        rest = after;
+        if NAME_KEYS.contains(&key_at_end(before))
+            && let Some((start, value, behind)) = short_string(after)
+            && let Some(pseudonym) = pseudonym(value)
+        {
+            result.push_str(start);
+            result.push_str(&pseudonym);
+            rest = behind;
+        }
+    }
+    result.push_str(rest);
+    result
+}
+
+/// The last word of a text, without the quotes of a key.
+fn key_at_end(text: &str) -> &str {
+    let key = text.trim_end_matches([' ', '\t', '"', '\'']);
+    key.rsplit(|c| !is_word(c)).next().unwrap_or_default()
+}
+
+/// A short string of TOML at the start of a text: what is before it with the quotation mark, its content, and the rest.
+fn short_string(text: &str) -> Option<(&str, &str, &str)> {
+    let string = text.trim_start_matches([' ', '\t']);
+    let mark = string.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+    let content = string.strip_prefix(mark)?;
+    let (end, _) = content.char_indices().take(VALUE_LEN_MAX + 1).find(|(_, c)| *c == mark)?;
+    let (start, _) = text.split_at_checked(text.len() - content.len())?;
+    let (content, behind) = content.split_at_checked(end)?;
+    Some((start, content, behind))
 }
 
 /// The text with a pseudonym in place of a phrase, which is not empty. A part of a longer word stays: the organization `net` is not in `netduel`.

@@ -107,7 +107,7 @@ impl Seed {
                 text.to_owned()
             }
             Meaning::Text if place.field == "device" || place.holder == "PathProof" => text.to_owned(),
-            Meaning::Text => format!(
+            Meaning::Text | Meaning::Argument | Meaning::Author | Meaning::Organization => format!(
                 "{text} {HOST}0.{DOMAIN}: {USER}@{HOST}0 /home/{USER}/plan /resourceGroups/{RESOURCE}0 10.77.66.9:5210 [{V6}9]:1 {MAC} enx{BARE_MAC} {UUID}"
             ),
         }
@@ -271,6 +271,21 @@ fn no_format_of_a_redacted_run_shows_the_hash_of_the_template_of_its_bed() {
     run.header.bed.as_mut().unwrap().template_sha256 = Some(hash.clone());
     let showing = |run: &Run| -> Vec<String> {
         formats(run).into_iter().filter(|(_, text)| text.contains(&hash)).map(|(format, _)| format).collect()
+    };
+    assert_ne!(showing(&run), Vec::<String>::new());
+    assert_eq!(showing(&redacted(std::slice::from_ref(&run))[0]), Vec::<String>::new());
+}
+
+#[test]
+fn no_format_of_a_redacted_run_shows_an_author_or_organization_of_one_letter() {
+    let mut run = built(0.6);
+    run.header.plan.report.author = Some("Ħ".to_owned());
+    run.header.annotations.publication.organization = Some("Ŧ".to_owned());
+    run.header.plan_text = "[report]\nauthor = \"Ħ\"\n".to_owned();
+    run.header.command.extend(["--organization".to_owned(), "Ŧ".to_owned()]);
+    let showing = |run: &Run| -> Vec<String> {
+        let formats = formats(run).into_iter();
+        formats.filter(|(_, text)| text.contains(['Ħ', 'Ŧ'])).map(|(format, _)| format).collect()
     };
     assert_ne!(showing(&run), Vec::<String>::new());
     assert_eq!(showing(&redacted(std::slice::from_ref(&run))[0]), Vec::<String>::new());
