@@ -19,8 +19,7 @@ const RESOURCES: [&str; 6] = [
     "/proximityPlacementGroups/",
 ];
 /// Keys of a plan whose values are names; of `resource-group` the last word.
-const NAME_KEYS: [&str; 9] =
-    ["author", "bed", "group", "host", "nic", "organization", "serve", "user", "vm"];
+const NAME_KEYS: [&str; 9] = ["author", "bed", "group", "host", "nic", "organization", "serve", "user", "vm"];
 /// Longest value of these keys that is looked up as a whole, characters: a name that is not sought in texts, with a port.
 const VALUE_LEN_MAX: usize = NAME_LEN_MIN - 1 + ":65535".len();
 /// Hexadecimal digits of an Ethernet address, and of an InfiniBand address.
@@ -73,8 +72,8 @@ pub fn replaced(text: &str, pseudonyms: &mut Pseudonyms, is_version: bool) -> St
     result
 }
 
-/// The text with pseudonyms in place of values in TOML that name a person, a host or a resource, where they are known. A name that is too short to be replaced
-/// wherever it is a word is replaced there.
+/// The text with pseudonyms in place of values in TOML that name a person, a host or a resource, where they are known. A name that is too
+/// short to be replaced wherever it is a word is replaced there.
 pub fn with_values_replaced(text: &str, pseudonym: impl Fn(&str) -> Option<String>) -> String {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;
