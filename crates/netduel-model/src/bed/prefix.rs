@@ -3,14 +3,17 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 
-/// Shortest prefixes: a shorter one opens ssh to networks of others.
-const IPV4_LENGTH_MIN: u8 = 16;
-const IPV6_LENGTH_MIN: u8 = 32;
+/// Shortest prefix: a shorter one opens ssh to networks of others.
+const LENGTH_MIN: u8 = 16;
+/// Bits of an address.
+const LENGTH_MAX: u8 = 32;
 
-/// A prefix of addresses, for example `192.0.2.0/24`. Bits behind the prefix are 0.
+/// A prefix of IPv4 addresses, for example `192.0.2.0/24`. Bits behind the prefix are 0. Every public address of a bed is IPv4, so that no IPv6
+/// address can connect; and Azure refuses a rule with prefixes of both versions
+/// (`ResourceCannotContainAddressPrefixesFromDifferentAddressFamilies`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prefix {
-    address: IpAddr,
+    address: Ipv4Addr,
     length: u8,
 }
 
@@ -20,15 +23,17 @@ pub enum PrefixError {
     /// It is no prefix at all.
     #[error("{0:?} is no address prefix: write ADDRESS/LENGTH, for example 192.0.2.1/32")]
     Form(String),
-    /// It is too short.
+    /// It is one of IPv6 addresses.
     #[error(
-        "{0} opens ssh to too many addresses: at least /{IPV4_LENGTH_MIN} (IPv4) or /{IPV6_LENGTH_MIN} (IPv6) is needed"
+        "{0} is an IPv6 prefix, and all public addresses of a bed are IPv4: write the IPv4 address with which this machine appears to Azure, for \
+         example 192.0.2.1/32"
     )]
+    Ipv6(String),
+    /// It is too short.
+    #[error("{0} opens ssh to too many addresses: at least /{LENGTH_MIN} is needed")]
     Short(Prefix),
     /// It has bits beyond its length.
-    #[error(
-        "{text} has bits behind its length: write {prefix}, or the address with /32 (IPv4) or /128 (IPv6)"
-    )]
+    #[error("{text} has bits behind its length: write {prefix}, or the address with /32")]
     Bits {
         /// The text.
         text: String,
@@ -54,7 +59,7 @@ impl Prefix {
                 | (198, 51, 100)
                 | (203, 0, 113)
         );
-        (!is_special).then_some(Self { address: IpAddr::V4(address), length: 32 })
+        (!is_special).then_some(Self { address, length: LENGTH_MAX })
     }
 }
 
@@ -66,22 +71,14 @@ impl FromStr for Prefix {
         let (address, length) = text.split_once('/').ok_or_else(form)?;
         let address: IpAddr = address.parse().map_err(|_| form())?;
         let length: u8 = length.parse().map_err(|_| form())?;
-        let (masked, bits, shortest) = match address {
-            IpAddr::V4(v4) => {
-                let mask = u32::MAX.checked_shl(32_u32.saturating_sub(length.into())).unwrap_or(0);
-                (IpAddr::from((u32::from(v4) & mask).to_be_bytes()), 32, IPV4_LENGTH_MIN)
-            }
-            IpAddr::V6(v6) => {
-                let mask = u128::MAX.checked_shl(128_u32.saturating_sub(length.into())).unwrap_or(0);
-                (IpAddr::from((u128::from(v6) & mask).to_be_bytes()), 128, IPV6_LENGTH_MIN)
-            }
-        };
-        let prefix = Self { address: masked, length };
-        if length > bits {
+        let IpAddr::V4(address) = address else { return Err(PrefixError::Ipv6(text.to_owned())) };
+        let mask = u32::MAX.checked_shl(u32::from(LENGTH_MAX.saturating_sub(length))).unwrap_or(0);
+        let prefix = Self { address: Ipv4Addr::from(u32::from(address) & mask), length };
+        if length > LENGTH_MAX {
             Err(form())
-        } else if length < shortest {
+        } else if length < LENGTH_MIN {
             Err(PrefixError::Short(prefix))
-        } else if masked != address {
+        } else if prefix.address != address {
             Err(PrefixError::Bits { text: text.to_owned(), prefix })
         } else {
             Ok(prefix)
@@ -101,7 +98,7 @@ mod tests {
 
     #[test]
     fn prefix_is_written_as_it_was_read() {
-        for text in ["192.0.2.1/32", "192.0.2.0/24", "10.1.0.0/16", "2001:db8::/32", "2001:db8::1/128"] {
+        for text in ["192.0.2.1/32", "192.0.2.0/24", "10.1.0.0/16"] {
             assert_eq!(text.parse::<Prefix>().map(|prefix| prefix.to_string()), Ok(text.to_owned()));
         }
     }
@@ -126,12 +123,13 @@ mod tests {
     fn the_world_and_texts_that_are_no_prefix_are_refused() {
         for (text, part) in [
             ("0.0.0.0/0", "too many addresses"),
-            ("::/0", "too many addresses"),
             ("10.0.0.0/8", "too many addresses"),
+            ("::/0", "all public addresses of a bed are IPv4"),
+            ("2001:db8::1/128", "2001:db8::1/128 is an IPv6 prefix"),
             ("192.0.2.1/24", "write 192.0.2.0/24"),
             ("192.0.2.1", "is no address prefix"),
             ("192.0.2.1/33", "is no address prefix"),
-            ("2001:db8::1/129", "is no address prefix"),
+            ("2001:db8::1", "is no address prefix"),
             ("*", "is no address prefix"),
             ("Internet", "is no address prefix"),
             ("", "is no address prefix"),

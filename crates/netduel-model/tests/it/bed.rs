@@ -23,7 +23,7 @@ placement = "proximity-group"
 families = "dual-stack"
 subnets = 2
 ssh_key = "~/.ssh/id_ed25519.pub"
-ssh_from = ["192.0.2.1/32", "2001:db8::1/128"]
+ssh_from = ["192.0.2.1/32", "198.51.100.0/24"]
 spot = true
 shutdown = "20:30"
 budget = "20 EUR"
@@ -49,7 +49,7 @@ fn every_key_is_read() {
     );
     assert_eq!((bed.size.vcpus, bed.zone, bed.subnets, bed.is_spot), (8, Some(1), 2, true));
     let prefixes: Vec<String> = bed.ssh_from.iter().map(ToString::to_string).collect();
-    assert_eq!(prefixes, ["192.0.2.1/32", "2001:db8::1/128"]);
+    assert_eq!(prefixes, ["192.0.2.1/32", "198.51.100.0/24"]);
     assert_eq!(bed.shutdown.map(|time| time.to_string()).as_deref(), Some("20:30"));
     assert_eq!(bed.budget.as_ref().map(ToString::to_string).as_deref(), Some("20.00 EUR"));
     assert_eq!(bed.subscription.as_deref(), Some("22222222-2222-2222-2222-222222222222"));
@@ -118,9 +118,14 @@ fn every_rule_is_reported_at_its_line_and_key_with_the_remedy() {
             "b:12: ssh_from, element 1: 0.0.0.0/0 opens ssh to too many addresses; at least /16",
         ),
         (
-            "2001:db8::1/128",
+            "198.51.100.0/24",
             "*",
             "b:12: ssh_from, element 2: \"*\" is no address prefix; write ADDRESS/LENGTH",
+        ),
+        (
+            "198.51.100.0/24",
+            "2001:db8::1/128",
+            "b:12: ssh_from, element 2: 2001:db8::1/128 is an IPv6 prefix, and all public addresses of a bed are IPv4; write the IPv4 address",
         ),
         ("spot = true", "spot = 1", "b:13: spot: is the number 1; `true` or `false`"),
         ("20:30", "24:00", "b:14: shutdown: \"24:00\" is no time of day; write HH:MM"),

@@ -62,7 +62,7 @@ pub enum AzureCommand {
         /// The bed, a TOML file.
         #[arg(value_name = "BED.toml")]
         bed: PathBuf,
-        /// Address prefix that may connect by ssh, in place of those of the bed: the address with which this machine appears to Azure;
+        /// IPv4 address prefix that may connect by ssh, in place of those of the bed: the address with which this machine appears to Azure;
         /// may be repeated [default: `ssh_from` of the bed, or else the address of this machine where it is public]
         #[arg(long, value_name = "ADDRESS/LENGTH")]
         ssh_from: Vec<Prefix>,

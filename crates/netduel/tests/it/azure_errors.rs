@@ -155,6 +155,7 @@ fn of_the_input() -> Vec<Case> {
             ..usage("VMs of Azure do not accept the kind of key", &UP)
         },
         usage("Ssh from the whole world", &["azure", "up", "x.toml", "--ssh-from", "0.0.0.0/0"]),
+        usage("Ssh from an IPv6 prefix", &["azure", "up", "x.toml", "--ssh-from", "2001:db8::1/128"]),
         Case {
             answers: group("westeurope", &json!({ "netduel": "x" })).to_vec(),
             ..usage("Deletion without a terminal and without `--yes`", &["azure", "down", "x"])
