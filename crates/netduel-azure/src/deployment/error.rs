@@ -2,7 +2,7 @@
 use netduel_model::bed::money::Money;
 use netduel_model::units::plural;
 
-use super::resources::Foreign;
+use super::resources::{Foreign, is_vm};
 use crate::az::CallError;
 use crate::az::cause::{Cause, Quota};
 
@@ -169,6 +169,17 @@ pub enum BedError {
     },
 }
 
+impl BedError {
+    /// VMs that may run although their creation failed, by kind and name: those that Azure did not refuse, for example because a quota is too
+    /// small, but that did not report in time that they have booted. Their daily shutdown depends on them, so that it was not created.
+    pub fn perhaps_running(&self) -> Vec<&str> {
+        let Self::Failed(failures) = self else { return Vec::new() };
+        let may_run =
+            |failure: &&Failure| is_vm(&failure.resource) && matches!(failure.cause, Cause::Other { .. });
+        failures.iter().filter(may_run).map(|failure| failure.resource.as_str()).collect()
+    }
+}
+
 /// A resource that could not be created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
@@ -225,5 +236,19 @@ mod tests {
         let failure = |resource: &str| Failure { resource: resource.to_owned(), cause: cause.clone() };
         let error = BedError::Failed(vec![failure("VM vm1"), failure("VM vm2")]);
         assert_eq!(error.to_string(), "failed to create VM vm1, VM vm2: no room");
+    }
+
+    #[test]
+    fn only_a_vm_that_was_not_refused_may_run() {
+        let failure = |resource: &str, cause: Cause| Failure { resource: resource.to_owned(), cause };
+        let late = || Cause::Other {
+            code: Some("OSProvisioningTimedOut".to_owned()),
+            message: "did not finish in the allotted time".to_owned(),
+        };
+        let refused = Cause::Allocation { message: "no room".to_owned(), placement: None };
+        let failures =
+            vec![failure("VM vm1", refused), failure("VM vm2", late()), failure("NIC vm2-test", late())];
+        assert_eq!(BedError::Failed(failures).perhaps_running(), ["VM vm2"]);
+        assert_eq!(BedError::Interrupted.perhaps_running(), [""; 0]);
     }
 }

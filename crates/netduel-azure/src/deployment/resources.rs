@@ -5,11 +5,13 @@ use netduel_model::units::plural;
 
 /// Resources that are named at most.
 const NAMED_MAX: usize = 10;
+/// The kind of a VM.
+const VM: &str = "VM";
 
 /// A resource for people, for example `VM vm1`, by its type in ARM and its name.
 pub(super) fn shown(kind: &str, name: &str) -> String {
     let kind = match kind.rsplit('/').next().unwrap_or_default() {
-        "virtualMachines" => "VM",
+        "virtualMachines" => VM,
         "networkInterfaces" => "NIC",
         "virtualNetworks" => "network",
         "networkSecurityGroups" => "security group",
@@ -21,6 +23,11 @@ pub(super) fn shown(kind: &str, name: &str) -> String {
         other => other,
     };
     format!("{kind} {name}")
+}
+
+/// Whether this is a VM as [`shown`] names it.
+pub(super) fn is_vm(resource: &str) -> bool {
+    resource.split(' ').next() == Some(VM)
 }
 
 /// Resources in the group of a bed that netduel did not create, each by kind and name.

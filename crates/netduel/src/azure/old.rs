@@ -57,7 +57,7 @@ pub fn warn_of<'b>(beds: impl IntoIterator<Item = &'b (Group, Tags)>, now_unix_s
         let name = &tags.bed;
         let shutdown = match tags.shutdown_time() {
             Some(time) => format!(
-                "its shutdown at {time} UTC: its disks and addresses cost money, and its VMs if they were started again"
+                "its shutdown at {time} UTC: its disks and addresses cost money, and so do VMs that were started again or whose creation failed"
             ),
             None => "a day, and has no shutdown: it costs money".to_owned(),
         };

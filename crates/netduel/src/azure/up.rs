@@ -46,7 +46,7 @@ pub fn command(path: &Path, ssh_from: &[Prefix], json: bool) -> Result<(), Failu
     let mut resources = BTreeMap::new();
     let created = created(az, &bed, &prepared, &files, &mut resources);
     known::note(&bed.name, Some(&prepared.subscription));
-    let hosts = created.map_err(|error| with_remains(failed(&doing, error), &bed, path, &resources))?;
+    let hosts = created.map_err(|error| with_remains(&doing, error, &bed, path, &resources))?;
     let runs = tell_stopped(az, &bed, &prepared);
     if json {
         let mut deployed = shown::deployed(&bed.group(), &bed.region, &prepared.tags, now_unix_s());
@@ -147,7 +147,13 @@ fn state_words(state: State) -> &'static str {
 }
 
 /// An error after the first request, with what exists, as far as it is known, and how to delete it.
-fn with_remains(failure: Failure, bed: &Bed, path: &Path, resources: &BTreeMap<String, State>) -> Failure {
+fn with_remains(
+    doing: &str,
+    error: BedError,
+    bed: &Bed,
+    path: &Path,
+    resources: &BTreeMap<String, State>,
+) -> Failure {
     let listed = |state: State| {
         let own = resources.iter().filter(|(_, known)| **known == state);
         let names: Vec<&str> = own.map(|(name, _)| name.as_str()).collect();
@@ -159,8 +165,12 @@ fn with_remains(failure: Failure, bed: &Bed, path: &Path, resources: &BTreeMap<S
     } else {
         format!("has a part of the bed, which costs money ({})", parts.join("; "))
     };
-    failure.remedy(format!(
-        "the resource group {} {exists}: complete it with `netduel azure up {}`, or delete it with `netduel azure down {}`",
+    let unscheduled = match error.perhaps_running().join(", ") {
+        vms if vms.is_empty() => vms,
+        vms => format!("; {vms} failed and may run without a daily shutdown"),
+    };
+    failed(doing, error).remedy(format!(
+        "the resource group {} {exists}{unscheduled}: complete it with `netduel azure up {}`, or delete it with `netduel azure down {}`",
         bed.group(),
         shell::word(&path.to_string_lossy()),
         bed.name

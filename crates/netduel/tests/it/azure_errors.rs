@@ -32,6 +32,7 @@ const CONFLICT: &str = "    raise RuntimeError(\"The content for this response w
 const OFFLINE: &str = "ERROR: HTTPSConnectionPool(host='management.azure.com', port=443): Max retries exceeded with url: /subscriptions (Caused by \
     NameResolutionError(\"Failed to resolve 'management.azure.com' ([Errno -3] Temporary failure in name resolution)\"))\n";
 
+const NOT_BOOTED: &str = "OS Provisioning for VM 'vm1' did not finish in the allotted time. The VM may still finish provisioning successfully.";
 const NO_CAPACITY: &str = "We do not have sufficient capacity for the requested VM size in this region.";
 
 /// An error, and how it comes about.
@@ -375,6 +376,7 @@ fn during_the_deployment() -> Vec<Case> {
             "Azure cannot change it of a VM that exists",
             failed("PropertyChangeNotAllowed", "Changing property 'osDisk.managedDisk' is not allowed."),
         ),
+        case("A VM does not report that it has booted", failed("OSProvisioningTimedOut", NOT_BOOTED)),
         case("Any other error", failed("Conflict", "The operation cannot be completed at this time.")),
         Case {
             run: interrupted,

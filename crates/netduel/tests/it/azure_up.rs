@@ -89,6 +89,21 @@ fn half_created_bed_is_completed_by_a_second_up() {
 }
 
 #[test]
+fn vm_that_failed_after_azure_accepted_it_may_run_without_a_shutdown() {
+    let mut scene = Scene::new();
+    let all =
+        json!({ "provisioningState": "Failed", "error": { "code": "DeploymentFailed", "message": "x" } });
+    scene.answer("deployment group show", prints(&all));
+    let error = |code: &str| json!({ "error": { "code": code, "message": "x" } });
+    let may_run = "VM vm2 failed and may run without a daily shutdown: complete it with";
+    for (code, is_named) in [("OSProvisioningTimedOut", true), ("AllocationFailed", false)] {
+        scene.answer("deployment operation group list", operation("vm2", "Failed", &error(code)));
+        let error = scene.run(&UP).expect_code(12).stderr;
+        assert_eq!(error.contains(may_run), is_named, "{error}");
+    }
+}
+
+#[test]
 fn deletion_of_an_old_bed_warns_of_the_other_old_ones() {
     let mut scene = Scene::new();
     fs::write(scene.at("exists"), "").unwrap();
