@@ -42,6 +42,44 @@ pub enum BedError {
         /// The region of the file.
         region: String,
     },
+    /// The bed exists with another type.
+    #[error(
+        "the bed {bed} exists with the type {found}, and the file has {kind}; delete it with `netduel azure down {bed}`, or set type = \"{found}\""
+    )]
+    Type {
+        /// Name of the bed.
+        bed: String,
+        /// The type that it has.
+        found: &'static str,
+        /// The type of the file.
+        kind: &'static str,
+    },
+    /// The bed has VMs that are not in its file. A deployment deletes none.
+    #[error(
+        "the bed {bed} has VMs that its file does not have: {}; they cost money, and its price does not count them; delete the bed with `netduel \
+         azure down {bed}`, and create it again",
+        .vms.join(", ")
+    )]
+    Surplus {
+        /// Name of the bed.
+        bed: String,
+        /// The VMs.
+        vms: Vec<String>,
+    },
+    /// VMs have a daily shutdown, and the file has none. A deployment removes none.
+    #[error(
+        "the bed {bed} has a daily shutdown of {}, and Azure keeps it where the file has shutdown = \"off\"; remove it with `az vm auto-shutdown \
+         --off --resource-group {group} --name VM` for each, and repeat the command",
+        .vms.join(", ")
+    )]
+    KeepsShutdown {
+        /// Name of the bed.
+        bed: String,
+        /// Name of its group.
+        group: String,
+        /// The VMs.
+        vms: Vec<String>,
+    },
     /// Azure is deleting the bed.
     #[error("Azure is deleting the bed {bed}; create it again when `netduel azure list` does not show it")]
     BeingDeleted {

@@ -2,7 +2,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use netduel_model::bed::Bed;
+use netduel_model::bed::{Bed, Layout};
 use serde::Deserialize;
 
 use super::error::BedError;
@@ -130,6 +130,27 @@ pub fn foreign(
         others.retain(|one| !(one.is_disk() && is_system(one)));
     }
     Ok(Foreign(others.iter().map(|one| shown(&one.kind, &one.name)).collect()))
+}
+
+/// Those of the VMs of a bed, by its layout, that Azure shuts down daily.
+///
+/// # Errors
+/// Errors of `az`.
+pub fn with_shutdown(
+    az: &mut dyn Az,
+    bed: &Bed,
+    layout: &Layout,
+    subscription: &Subscription,
+) -> Result<Vec<String>, CallError> {
+    let group = bed.group();
+    let words = ["resource", "list", "--resource-group", &group];
+    let mut resources: Vec<Resource> = ask(az, &subscription.within(&words))?;
+    resources.retain(|one| one.kind.eq_ignore_ascii_case(SCHEDULE));
+    let is_shut_down = |vm: &&String| {
+        let schedule = schedule_name(vm);
+        resources.iter().any(|one| one.name.eq_ignore_ascii_case(&schedule))
+    };
+    Ok(layout.vms.iter().map(|vm| &vm.name).filter(is_shut_down).cloned().collect())
 }
 
 /// Whether a resource shuts one of these VMs down daily; types and names of `own` are in lower case.

@@ -11,7 +11,7 @@ use super::error::BedError;
 use super::groups::Group;
 use super::subscription::Subscription;
 use crate::az::{Az, CALL_LIMIT, CallError, ask, or_default};
-use crate::tags::Tags;
+use crate::tags::{self, Tags};
 
 /// The state of a VM that runs, and the states on the way there, as Azure names them.
 const RUNNING: &str = "VM running";
@@ -44,6 +44,8 @@ impl Inventory {
 #[serde(rename_all = "camelCase")]
 struct Machine {
     name: String,
+    #[serde(default, deserialize_with = "or_default")]
+    tags: BTreeMap<String, String>,
     #[serde(default)]
     location: Option<String>,
     #[serde(default)]
@@ -221,13 +223,26 @@ fn machines(
     ask(az, &subscription.within(&words))
 }
 
-/// The names of the VMs of a bed that exist, also of those that do not run.
+/// A VM in the group of a bed, also one that does not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Existing {
+    /// Its name.
+    pub name: String,
+    /// Whether it has the tag of the bed: netduel created it.
+    pub is_tagged: bool,
+}
+
+/// The VMs in the group of a bed.
 ///
 /// # Errors
 /// Errors of `az`.
-pub fn existing(az: &mut dyn Az, bed: &Bed, subscription: &Subscription) -> Result<Vec<String>, CallError> {
+pub fn existing(az: &mut dyn Az, bed: &Bed, subscription: &Subscription) -> Result<Vec<Existing>, CallError> {
     let machines = machines(az, &bed.group(), subscription, &[])?;
-    Ok(machines.into_iter().map(|machine| machine.name).collect())
+    let is_tagged = |machine: &Machine| machine.tags.get(tags::BED).is_some_and(|name| *name == bed.name);
+    let existing = machines
+        .into_iter()
+        .map(|machine| Existing { is_tagged: is_tagged(&machine), name: machine.name });
+    Ok(existing.collect())
 }
 
 /// The VMs of a bed that neither run nor start, by name, each with its state as Azure names it: a deployment starts no VM that exists. A VM without a

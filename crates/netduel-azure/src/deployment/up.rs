@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use netduel_model::bed::shutdown::ShutdownTime;
 use netduel_model::bed::{Bed, Layout};
+use netduel_model::word::word;
 
 use super::error::BedError;
 use super::groups::{self, Group};
@@ -56,21 +57,12 @@ pub fn prepare_with(
 ) -> Result<Prepared, BedError> {
     let subscription = Subscription::find(az, bed.subscription.as_deref())?;
     let existing = groups::find(az, &bed.name, &subscription)?;
-    if existing.as_ref().is_some_and(Group::is_being_deleted) {
-        return Err(BedError::BeingDeleted { bed: bed.name.clone() });
-    }
-    if let Some(Group { location, .. }) = existing.as_ref().filter(|group| group.location != bed.region) {
-        let (found, region) = (location.clone(), bed.region.clone());
-        return Err(BedError::Region { bed: bed.name.clone(), found, region });
+    if let Some(group) = &existing {
+        check_group(group, bed)?;
     }
     let layout = Layout::of(bed);
     let family = sku::check(az, bed, &layout, &subscription)?;
-    let mut missing = layout.clone();
-    if existing.is_some() {
-        // VMs that exist are in use already, also where they are deallocated.
-        let names = inventory::existing(az, bed, &subscription)?;
-        missing.vms.retain(|vm| !names.iter().any(|name| name.eq_ignore_ascii_case(&vm.name)));
-    }
+    let missing = if existing.is_some() { missing(az, bed, &layout, &subscription)? } else { layout.clone() };
     if !missing.vms.is_empty() {
         sku::check_quota(az, bed, &missing, &subscription, &family)?;
     }
@@ -94,6 +86,50 @@ pub fn prepare_with(
     Ok(Prepared { subscription, tags, exists, dropped, price: dated, is_price_earlier })
 }
 
+/// Checks that the bed of a group can become that of a file.
+fn check_group(group: &Group, bed: &Bed) -> Result<(), BedError> {
+    let name = bed.name.clone();
+    if group.is_being_deleted() {
+        return Err(BedError::BeingDeleted { bed: name });
+    }
+    if group.location != bed.region {
+        let (found, region) = (group.location.clone(), bed.region.clone());
+        return Err(BedError::Region { bed: name, found, region });
+    }
+    let tags = group.bed();
+    if let Some(found) = tags.and_then(|tags| tags.kind).filter(|kind| *kind != bed.kind) {
+        return Err(BedError::Type { bed: name, found: word(&found), kind: word(&bed.kind) });
+    }
+    Ok(())
+}
+
+/// The part of a layout whose VMs are missing in a bed that exists. VMs that exist are in use already, also where they are deallocated. A
+/// deployment removes nothing: what the bed has beyond its file is refused, because it would cost money that no price counts.
+fn missing(
+    az: &mut dyn Az,
+    bed: &Bed,
+    layout: &Layout,
+    subscription: &Subscription,
+) -> Result<Layout, BedError> {
+    let existing = inventory::existing(az, bed, subscription)?;
+    let is_in_layout = |name: &str| layout.vms.iter().any(|vm| vm.name.eq_ignore_ascii_case(name));
+    let surplus = existing.iter().filter(|one| one.is_tagged && !is_in_layout(&one.name));
+    let mut surplus: Vec<String> = surplus.map(|one| one.name.clone()).collect();
+    if !surplus.is_empty() {
+        surplus.sort();
+        return Err(BedError::Surplus { bed: bed.name.clone(), vms: surplus });
+    }
+    if bed.shutdown.is_none() {
+        let vms = groups::with_shutdown(az, bed, layout, subscription)?;
+        if !vms.is_empty() {
+            return Err(BedError::KeepsShutdown { bed: bed.name.clone(), group: bed.group(), vms });
+        }
+    }
+    let mut missing = layout.clone();
+    missing.vms.retain(|vm| !existing.iter().any(|one| one.name.eq_ignore_ascii_case(&vm.name)));
+    Ok(missing)
+}
+
 /// Creates the group with its tags, or changes the tags of the group that exists. `az group create` would also remove all others from that: the
 /// tags of its user, or of a policy. A merge removes none, so that a tag without a value takes the place of one that the bed has no more.
 fn tag_group(az: &mut dyn Az, bed: &Bed, prepared: &Prepared) -> Result<(), CallError> {
@@ -110,7 +146,7 @@ fn tag_group(az: &mut dyn Az, bed: &Bed, prepared: &Prepared) -> Result<(), Call
     az.call(&subscription.within(&words), CALL_LIMIT).map(drop)
 }
 
-/// Tags the group and requests the deployment; [`watch`](progress::watch) waits for it. Both files exist, and their paths are absolute.
+/// Requests the deployment and tags the group; [`watch`](progress::watch) waits for it. Both files exist, and their paths are absolute.
 ///
 /// # Errors
 /// [`BedError::Failed`] with the causes of a refused deployment, [`BedError::Interrupted`], and errors of `az`.
@@ -121,7 +157,24 @@ pub fn create(
     template: &Path,
     parameters: &Path,
 ) -> Result<(), BedError> {
-    tag_group(az, bed, prepared)?;
+    if !prepared.exists {
+        // First, so that a part of a bed is found by its tag.
+        tag_group(az, bed, prepared)?;
+        return deploy(az, bed, prepared, template, parameters);
+    }
+    // Tags describe what was deployed: a refused template changes neither VMs nor price.
+    deploy(az, bed, prepared, template, parameters)?;
+    tag_group(az, bed, prepared).map_err(BedError::from)
+}
+
+/// Requests the deployment.
+fn deploy(
+    az: &mut dyn Az,
+    bed: &Bed,
+    prepared: &Prepared,
+    template: &Path,
+    parameters: &Path,
+) -> Result<(), BedError> {
     let group = bed.group();
     let (template, parameters) = (template.to_string_lossy(), format!("@{}", parameters.to_string_lossy()));
     let words = ["deployment", "group", "create", "--resource-group", &group, "--name", NAME];

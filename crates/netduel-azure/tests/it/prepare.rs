@@ -153,10 +153,10 @@ fn second_up_changes_its_own_tags_and_leaves_those_of_the_user() {
     let mut answers = second_up(r#"[{"name": "vm1"}, {"name": "vm2"}]"#);
     answers[3].1 = group;
     let prepared = prepared("", &[&answers[..], &[GOOD[5]]].concat()).unwrap();
-    let mut az = FakeAz::new([("tag update", "{}"), ("deployment group create", "")]);
+    let mut az = FakeAz::new([("deployment group create", ""), ("tag update", "{}")]);
     create(&mut az, &bed(""), &prepared, Path::new("/t"), Path::new("/p")).unwrap();
     az.is_done();
-    let call = &az.calls[0];
+    let call = &az.calls[1];
     let id = "/subscriptions/22222222-2222-2222-2222-222222222222/resourceGroups/netduel-x";
     let start =
         format!("tag update --resource-id {id} --operation Merge --tags netduel=x netduel-created=7 ");
@@ -164,6 +164,52 @@ fn second_up_changes_its_own_tags_and_leaves_those_of_the_user() {
     // `az` would read the file that a value beginning with @ names.
     assert!(!call.contains("owner") && !call.contains('@') && !call.contains("--debug"), "{call}");
     assert!(call.contains(" netduel-zone= netduel-budget= --subscription "), "{call}");
+}
+
+#[test]
+fn refused_second_up_leaves_the_tags_of_the_bed_as_they_are() {
+    let answers = second_up(r#"[{"name": "vm1"}, {"name": "vm2"}]"#);
+    let prepared = prepared("", &[&answers[..], &[GOOD[5]]].concat()).unwrap();
+    let refused = Cause::Allocation { message: "no room".to_owned(), placement: None };
+    let mut az = FakeAz::new([]).then("deployment group create", Answer::Failure(refused));
+    create(&mut az, &bed(""), &prepared, Path::new("/t"), Path::new("/p")).unwrap_err();
+    assert_eq!(az.calls.len(), 1, "{:?}", az.calls);
+}
+
+#[test]
+fn bed_of_another_type_is_not_completed() {
+    let two_pairs =
+        GROUP.replace(r#""netduel-created""#, r#""netduel-type": "two-pairs", "netduel-created""#);
+    let mut answers = second_up(r#"[{"name": "vm1"}, {"name": "vm2"}, {"name": "vm3"}, {"name": "vm4"}]"#);
+    answers[3].1 = two_pairs.as_str();
+    let error = refused("type = \"toggle\"", &answers[..4]);
+    let part =
+        "exists with the type two-pairs, and the file has toggle; delete it with `netduel azure down x`, or";
+    assert!(error.contains(part), "{error}");
+    // A bed of an earlier version has no type. A VM without the tag of the bed is not netduel's.
+    let own = |name: &str| format!(r#"{{"name": "{name}", "tags": {{"netduel": "x"}}}}"#);
+    let list = ["vm1", "vm2", "vm4", "vm3"].map(own).join(", ");
+    let error = refused("", &second_up(&format!("[{list}]")));
+    assert!(error.contains("VMs that its file does not have: vm3, vm4; they cost money"), "{error}");
+    let others = format!(r#"[{}, {}, {{"name": "web", "tags": null}}]"#, own("vm1"), own("vm2"));
+    prepared("", &[&second_up(&others)[..], &[GOOD[5]]].concat()).unwrap();
+}
+
+#[test]
+fn shutdown_that_vms_have_is_turned_off_by_az_and_not_by_a_deployment() {
+    let vms = second_up(r#"[{"name": "vm1"}, {"name": "vm2"}]"#);
+    let schedule = |vm: &str| {
+        let name = format!("shutdown-ComputeVM-{vm}");
+        format!(r#"{{"name": "{name}", "type": "microsoft.devtestlab/schedules", "tags": null}}"#)
+    };
+    let vm = r#"{"name": "shutdown-computevm-vm1", "type": "Microsoft.Compute/virtualMachines"}"#;
+    let (both, none) = (["vm1", "vm2", "web"].map(schedule).join(", "), vm.to_owned());
+    let [both, none] = [both, none].map(|list| format!("[{list}]"));
+    let list = |text| ("resource list --resource-group netduel-x --subscription 2222", text);
+    let error = refused("shutdown = \"off\"", &[&vms[..], &[list(both.as_str())]].concat());
+    let parts = ["a daily shutdown of vm1, vm2, and", "az vm auto-shutdown --off --resource-group netduel-x"];
+    assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+    prepared("shutdown = \"off\"", &[&vms[..], &[list(none.as_str()), GOOD[5]]].concat()).unwrap();
 }
 
 #[test]

@@ -123,6 +123,22 @@ fn deleting() -> [(&'static str, Value); 2] {
     [("group exists", json!([{ "out": "true" }])), ("group show", prints(&group))]
 }
 
+/// A bed that has the VMs of another type beside its own.
+fn with_more_vms() -> Vec<(&'static str, Value)> {
+    let vm = |name: &str| json!({ "name": name, "tags": { "netduel": "x" } });
+    let vms = json!(["vm1", "vm2", "vm3", "vm4"].map(vm));
+    let bed = group("westeurope", &json!({ "netduel": "x" }));
+    bed.into_iter().chain([("vm list --resource-group", prints(&vms))]).collect()
+}
+
+/// A bed whose VMs Azure shuts down daily.
+fn with_shutdown() -> Vec<(&'static str, Value)> {
+    let schedule = |vm: &str| json!({ "name": format!("shutdown-computevm-{vm}"), "type": "Microsoft.DevTestLab/schedules" });
+    let schedules = json!(["vm1", "vm2"].map(schedule));
+    let bed = group("westeurope", &json!({ "netduel": "x" }));
+    bed.into_iter().chain([("resource list", prints(&schedules))]).collect()
+}
+
 fn price() -> [(&'static str, Value); 1] {
     let price = json!({
         "retailPrice": 0.25, "unitOfMeasure": "1 Hour", "type": "Consumption", "productName": "Virtual Machines DSv3 Series",
@@ -218,6 +234,15 @@ fn before_anything_is_created() -> Vec<Case> {
         },
         case("The resource group is not the bed's", group("westeurope", &json!({ "owner": "me" }))),
         case("The bed exists in another region", group("northeurope", &json!({ "netduel": "x" }))),
+        case(
+            "The bed exists with another type",
+            group("westeurope", &json!({ "netduel": "x", "netduel-type": "two-pairs" })),
+        ),
+        case("The bed has VMs that its file does not have", with_more_vms()),
+        Case {
+            keys: "shutdown = \"off\"",
+            ..case("The VMs have a shutdown and the file has none", with_shutdown())
+        },
         case("Azure is deleting the bed", deleting()),
         case("There is no connection", [("group exists", fails(OFFLINE))]),
         case("Azure limits the rate of requests", [("group exists", fails(throttled))]),

@@ -119,6 +119,14 @@ fn bed_is_created_completed_listed_and_deleted(scene: &Scene) {
     let second = tags();
     assert_eq!((&second["owner"], &second["netduel-budget"]), (&"me".into(), &"".into()), "{second}");
     assert_eq!(second["netduel-created"], first["netduel-created"]);
+    for (key, part) in [
+        ("type = \"toggle\"", "exists with the type two-nic, and the file has toggle"),
+        ("shutdown = \"off\"", "a daily shutdown of vm1, vm2, and Azure keeps it"),
+    ] {
+        scene.bed_with("x", "Standard_D4s_v3", &format!("region = \"westeurope\"\n{key}"));
+        assert_names(&scene.refused(&bed, 12), &[part]);
+    }
+    assert_eq!(tags(), second, "a refused `up` changes no tag");
     let beds = scene.beds();
     assert_eq!((&beds[0]["name"], &beds[0]["region"]), (&"x".into(), &"westeurope".into()));
     scene.run(&["azure", "down", "x", "--yes"]).expect_code(0);
