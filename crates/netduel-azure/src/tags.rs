@@ -12,6 +12,8 @@ use serde::de::DeserializeOwned;
 pub const BED: &str = "netduel";
 /// When the bed was created first, seconds since 1970-01-01T00:00:00Z.
 const CREATED: &str = "netduel-created";
+/// Who created the bed: the SHA-256 of the name of the user.
+const OWNER: &str = "netduel-owner";
 /// The price of all VMs for an hour with all of its digits, for example `0.1104 USD`.
 const PRICE: &str = "netduel-price";
 /// The type of the bed.
@@ -32,8 +34,8 @@ const SUBNETS: &str = "netduel-subnets";
 const SPOT: &str = "netduel-spot";
 const BUDGET: &str = "netduel-budget";
 /// All names.
-const NAMES: [&str; 15] = [
-    BED, CREATED, PRICE, KIND, PRICE_READ, TEMPLATE, SHUTDOWN, SIZE, ZONE, IMAGE, PLACEMENT, FAMILIES,
+const NAMES: [&str; 16] = [
+    BED, CREATED, OWNER, PRICE, KIND, PRICE_READ, TEMPLATE, SHUTDOWN, SIZE, ZONE, IMAGE, PLACEMENT, FAMILIES,
     SUBNETS, SPOT, BUDGET,
 ];
 
@@ -44,6 +46,9 @@ pub struct Tags {
     pub bed: String,
     /// When the bed was created, seconds since 1970-01-01T00:00:00Z.
     pub created_unix_s: Option<u64>,
+    /// Who created the bed, as [`Subscription::user`](crate::deployment::Subscription::user); `None` when it is unknown, as for a bed of an
+    /// earlier version or one that was deployed by other means.
+    pub owner: Option<String>,
     /// The price of all VMs for an hour; `None` when it is unknown.
     pub price: Option<Money>,
     /// When the price was looked up, seconds since 1970-01-01T00:00:00Z.
@@ -65,6 +70,7 @@ impl Tags {
         Some(Self {
             bed: tags.get(BED).filter(|name| is_name(name))?.clone(),
             created_unix_s: tags.get(CREATED).and_then(|text| text.parse().ok()),
+            owner: tags.get(OWNER).filter(|text| is_sha256(text)).cloned(),
             price: tags.get(PRICE).and_then(|text| text.parse().ok()),
             price_read_unix_s: tags.get(PRICE_READ).and_then(|text| text.parse().ok()),
             template_sha256: tags.get(TEMPLATE).filter(|text| is_sha256(text)).cloned(),
@@ -84,12 +90,13 @@ impl Tags {
         })
     }
 
-    /// Those of a bed that was created at this time; its price and the hash of its template are unknown.
+    /// Those of a bed that was created at this time; its owner, its price and the hash of its template are unknown.
     pub fn of(bed: &Bed, created_unix_s: u64) -> Self {
         let spec = bed.spec();
         Self {
             bed: bed.name.clone(),
             created_unix_s: Some(created_unix_s),
+            owner: None,
             price: None,
             price_read_unix_s: None,
             template_sha256: None,
@@ -113,6 +120,12 @@ impl Tags {
         bed::check(&spec, "the tags").ok().filter(|bed| bed.spec() == spec)
     }
 
+    /// Whether another user created the bed than this one, [`Subscription::user`](crate::deployment::Subscription::user). Not where one of
+    /// the two is unknown.
+    pub fn is_of_other(&self, user: Option<&str>) -> bool {
+        self.owner.as_deref().zip(user).is_some_and(|(owner, user)| owner != user)
+    }
+
     /// The time of the daily shutdown; `None` without one.
     pub fn shutdown_time(&self) -> Option<ShutdownTime> {
         self.shutdown.as_deref()?.parse().ok()
@@ -127,6 +140,7 @@ impl Tags {
     pub fn pairs(&self) -> BTreeMap<&'static str, String> {
         let mut pairs = BTreeMap::from([(BED, self.bed.clone())]);
         pairs.extend(self.created_unix_s.map(|seconds| (CREATED, seconds.to_string())));
+        pairs.extend(self.owner.clone().map(|owner| (OWNER, owner)));
         pairs.extend(self.price.as_ref().map(|price| (PRICE, price.exact())));
         pairs.extend(self.price_read_unix_s.map(|seconds| (PRICE_READ, seconds.to_string())));
         pairs.extend(self.template_sha256.clone().map(|hash| (TEMPLATE, hash)));
@@ -175,6 +189,7 @@ mod tests {
         let tags = Tags {
             bed: "x".to_owned(),
             created_unix_s: Some(1_795_343_407),
+            owner: Some("0b".repeat(32)),
             price: Some("1.25 EUR".parse().unwrap()),
             price_read_unix_s: Some(1_795_343_400),
             template_sha256: Some("0a".repeat(32)),
@@ -186,6 +201,7 @@ mod tests {
         let bare = Tags {
             bed: "x".to_owned(),
             created_unix_s: None,
+            owner: None,
             price: None,
             price_read_unix_s: None,
             template_sha256: None,
@@ -259,6 +275,7 @@ mod tests {
             let tags = Tags {
                 bed: "x".to_owned(),
                 created_unix_s: None,
+                owner: None,
                 price: Some(text.parse().unwrap()),
                 price_read_unix_s: None,
                 template_sha256: None,
@@ -268,6 +285,18 @@ mod tests {
             };
             assert_eq!(tags.pairs().get(PRICE).map(String::as_str), Some(text));
         }
+    }
+
+    #[test]
+    fn bed_is_of_another_user_only_where_both_are_known() {
+        let of = |owner: &str| {
+            let pairs = [(BED, "x"), (OWNER, owner)].map(|(name, value)| (name.to_owned(), value.to_owned()));
+            Tags::read(&BTreeMap::from(pairs)).expect("a bed")
+        };
+        let [mine, other] = ["0a", "0b"].map(|digits| digits.repeat(32));
+        assert!(of(&other).is_of_other(Some(&mine)) && !of(&mine).is_of_other(Some(&mine)));
+        assert!(!of(&other).is_of_other(None) && !of("").is_of_other(Some(&mine)));
+        assert!(!of("somebody").is_of_other(Some(&mine)));
     }
 
     #[test]

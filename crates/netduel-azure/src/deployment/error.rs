@@ -30,6 +30,14 @@ pub enum BedError {
         /// Name of the bed.
         bed: String,
     },
+    /// Another user created the bed.
+    #[error(
+        "another user of the subscription created the bed {bed} (tag netduel-owner of its resource group)"
+    )]
+    OfOther {
+        /// Name of the bed.
+        bed: String,
+    },
     /// The bed exists in another region.
     #[error(
         "the bed {bed} exists in {found}, and the file names {region}; delete it with `netduel azure down {bed}`, or set region = \"{found}\""

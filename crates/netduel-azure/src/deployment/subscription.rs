@@ -1,5 +1,6 @@
 //! The subscription of a bed, and the `az` that knows it.
 use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
 
 use super::error::BedError;
 use crate::az::{Az, ask};
@@ -8,12 +9,29 @@ use crate::az::{Az, ask};
 const OLDEST: (u32, u32) = (2, 50);
 
 /// A subscription.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subscription {
     /// Its id.
     pub id: String,
     /// Its name.
     pub name: String,
+    /// The user who is logged in: the SHA-256 of the name in lower case, in hexadecimal digits. It becomes a tag that others see, and a name is
+    /// often an address for mail. `None` when `az` names no user.
+    pub user: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Account {
+    id: String,
+    name: String,
+    #[serde(default)]
+    user: Option<User>,
+}
+
+#[derive(Debug, Deserialize)]
+struct User {
+    #[serde(default)]
+    name: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -36,8 +54,10 @@ impl Subscription {
         }
         let mut words = vec!["account", "show"];
         words.extend(wanted.into_iter().flat_map(|wanted| ["--subscription", wanted]));
-        let subscription: Self = ask(az, &words)?;
-        Ok(subscription)
+        let Account { id, name, user } = ask(az, &words)?;
+        let user = user.and_then(|user| user.name).filter(|name| !name.is_empty());
+        let user = user.map(|name| format!("{:x}", Sha256::digest(name.to_lowercase())));
+        Ok(Self { id, name, user })
     }
 
     /// Words of a command in this subscription.

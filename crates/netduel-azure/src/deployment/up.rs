@@ -58,7 +58,7 @@ pub fn prepare_with(
     let subscription = Subscription::find(az, bed.subscription.as_deref())?;
     let existing = groups::find(az, &bed.name, &subscription)?;
     if let Some(group) = &existing {
-        check_group(group, bed)?;
+        check_group(group, bed, &subscription)?;
     }
     let layout = Layout::of(bed);
     let family = sku::check(az, bed, &layout, &subscription)?;
@@ -72,8 +72,10 @@ pub fn prepare_with(
         Answer::Unreachable => (earlier, true),
     };
     let price = dated.as_ref().map(|price| price.of_vm.times(layout.vms.len() as f64));
-    let created = existing.as_ref().and_then(Group::bed).and_then(|tags| tags.created_unix_s);
+    let before = existing.as_ref().and_then(Group::bed);
+    let created = before.as_ref().and_then(|tags| tags.created_unix_s);
     let tags = Tags {
+        owner: subscription.user.clone().or_else(|| before.and_then(|tags| tags.owner)),
         price,
         price_read_unix_s: dated.as_ref().map(|price| price.read_unix_s),
         template_sha256: template::sha256(bed),
@@ -87,16 +89,19 @@ pub fn prepare_with(
 }
 
 /// Checks that the bed of a group can become that of a file.
-fn check_group(group: &Group, bed: &Bed) -> Result<(), BedError> {
+fn check_group(group: &Group, bed: &Bed, subscription: &Subscription) -> Result<(), BedError> {
     let name = bed.name.clone();
     if group.is_being_deleted() {
         return Err(BedError::BeingDeleted { bed: name });
+    }
+    let tags = group.bed();
+    if tags.as_ref().is_some_and(|tags| tags.is_of_other(subscription.user.as_deref())) {
+        return Err(BedError::OfOther { bed: name });
     }
     if group.location != bed.region {
         let (found, region) = (group.location.clone(), bed.region.clone());
         return Err(BedError::Region { bed: name, found, region });
     }
-    let tags = group.bed();
     if let Some(found) = tags.and_then(|tags| tags.kind).filter(|kind| *kind != bed.kind) {
         return Err(BedError::Type { bed: name, found: word(&found), kind: word(&bed.kind) });
     }

@@ -71,5 +71,6 @@ impl Az for FakeAz {
 
 /// The subscription of [`ACCOUNT`].
 pub fn subscription() -> Subscription {
-    Subscription { id: "22222222-2222-2222-2222-222222222222".to_owned(), name: "fake".to_owned() }
+    let id = "22222222-2222-2222-2222-222222222222".to_owned();
+    Subscription { id, name: "fake".to_owned(), user: None }
 }

@@ -172,8 +172,42 @@ fn refused_second_up_leaves_the_tags_of_the_bed_as_they_are() {
     let prepared = prepared("", &[&answers[..], &[GOOD[5]]].concat()).unwrap();
     let refused = Cause::Allocation { message: "no room".to_owned(), placement: None };
     let mut az = FakeAz::new([]).then("deployment group create", Answer::Failure(refused));
-    create(&mut az, &bed(""), &prepared, Path::new("/t"), Path::new("/p")).unwrap_err();
-    assert_eq!(az.calls.len(), 1, "{:?}", az.calls);
+    let result = create(&mut az, &bed(""), &prepared, Path::new("/t"), Path::new("/p"));
+    assert!(result.is_err() && az.calls.len() == 1, "{:?}", az.calls);
+}
+
+#[test]
+fn bed_of_another_user_is_not_completed() {
+    // SHA-256 of "me@example.com".
+    let own = "8c2a47d3bdb8d3096a6479f53eac3b724291db5f1c31611100f675be5537329d";
+    let user = r#""user": {"name": "Me@Example.com", "type": "user"}, "state""#;
+    let account = ACCOUNT.1.replace(r#""state""#, user);
+    let mut new = GOOD;
+    new[1].1 = account.as_str();
+    let tags = prepared("", &new).unwrap().tags;
+    assert_eq!(tags.pairs().get("netduel-owner").map(String::as_str), Some(own));
+    let other = "0a".repeat(32);
+    let of = |owner: &str| {
+        let tags = format!(r#""netduel-owner": "{owner}", "netduel-created""#);
+        GROUP.replace(r#""netduel-created""#, &tags)
+    };
+    let mut second = second_up(r#"[{"name": "vm1"}, {"name": "vm2"}]"#);
+    let group = of(&other);
+    second[3].1 = group.as_str();
+    // Where `az` names no user, the bed keeps its owner.
+    let kept = prepared("", &[&second[..], &[GOOD[5]]].concat()).unwrap().tags;
+    assert_eq!(kept.owner.as_ref(), Some(&other));
+    second[1].1 = account.as_str();
+    let error = refused("", &second[..4]);
+    let part = "another user of the subscription created the bed x (tag netduel-owner of its resource group)";
+    assert!(error.contains(part), "{error}");
+    for owner in [own, ""] {
+        let group = of(owner);
+        let mut second = second;
+        second[3].1 = group.as_str();
+        let tags = prepared("", &[&second[..], &[GOOD[5]]].concat()).unwrap().tags;
+        assert_eq!(tags.owner.as_deref(), Some(own), "{owner}");
+    }
 }
 
 #[test]

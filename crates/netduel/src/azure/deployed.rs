@@ -40,7 +40,7 @@ pub fn doing(verb: &str, name: Option<&str>) -> String {
     name.map_or_else(|| format!("{verb} the bed"), |name| format!("{verb} the bed {name}"))
 }
 
-/// The bed with a name; without a name the only one. `how` says how one of several is named.
+/// The bed with a name; without a name the only one, of those that no other user created if there are such. `how` says how one of several is named.
 pub fn choose(
     az: &mut dyn Az,
     name: Option<&str>,
@@ -58,7 +58,9 @@ pub fn choose(
     } else {
         let beds = groups::list(az, subscription).map_err(|error| failed(error.into()))?;
         known::forget_gone(subscription, |bed| beds.iter().any(|(_, tags)| tags.bed == bed));
-        only(beds, subscription, how)?
+        let is_own = |tags: &Tags| !tags.is_of_other(subscription.user.as_deref());
+        let (own, of_others): (Vec<_>, Vec<_>) = beds.into_iter().partition(|(_, tags)| is_own(tags));
+        only(if own.is_empty() { of_others } else { own }, subscription, how)?
     };
     // A group that was found has the tag.
     let tags =

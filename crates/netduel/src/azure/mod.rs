@@ -16,6 +16,7 @@ use std::path::Path;
 use netduel_azure::az::Az;
 use netduel_azure::deployment::groups::Group;
 use netduel_azure::deployment::{BedError, Foreign, Subscription, groups};
+use netduel_azure::tags::Tags;
 use netduel_azure::template;
 use netduel_model::bed;
 use netduel_report::json::bed::CheckedBed;
@@ -85,6 +86,10 @@ fn down(
     let how = "name one, for example `netduel azure down NAME`";
     let (group, tags) = choose(az, name.as_deref(), &subscription, &doing, how)?;
     let name = tags.bed.as_str();
+    if deletion.yes && tags.is_of_other(subscription.user.as_deref()) {
+        return Err(failed(&doing, BedError::OfOther { bed: name.to_owned() })
+            .remedy("repeat the command in a terminal without --yes, which asks"));
+    }
     old::warn(az, &subscription, Some(name), now_unix_s());
     let foreign = groups::foreign(az, &group, name, &subscription);
     let foreign = foreign.map_err(|error| failed(&doing, error.into()))?;
@@ -93,7 +98,7 @@ fn down(
             "move them to another group with `az resource move`, or add --with-everything, which deletes them too",
         ));
     }
-    let question = question(name, &group, &subscription, &foreign);
+    let question = question(&tags, &group, &subscription, &foreign);
     if !deletion.yes && !confirmed("netduel azure down", &question)? {
         return if json { print_beds(Vec::new(), Vec::new()) } else { print("nothing was deleted\n") };
     }
@@ -118,11 +123,16 @@ fn down(
 }
 
 /// What is asked before a bed is deleted.
-fn question(name: &str, group: &Group, subscription: &Subscription, foreign: &Foreign) -> String {
+fn question(tags: &Tags, group: &Group, subscription: &Subscription, foreign: &Foreign) -> String {
     let others = if foreign.is_empty() { String::new() } else { format!(", also {foreign}") };
+    let is_of_other = tags.is_of_other(subscription.user.as_deref());
     format!(
-        "Delete the bed {name}, resource group {} in {} of {}, with everything in it{others}?",
-        group.name, group.location, subscription.name
+        "Delete the bed {}{}, resource group {} in {} of {}, with everything in it{others}?",
+        tags.bed,
+        if is_of_other { ", which another user created" } else { "" },
+        group.name,
+        group.location,
+        subscription.name
     )
 }
 
@@ -140,25 +150,31 @@ fn list(wanted: Option<&str>, json: bool) -> Result<(), Failure> {
     if beds.is_empty() {
         return print(&format!("there is no bed in the subscription {}\n", subscription.name));
     }
-    let lines: Vec<String> =
-        beds.iter().map(|(group, tags)| shown::listed(&group.location, tags, now)).collect();
+    let user = subscription.user.as_deref();
+    let line = |(group, tags): &(Group, Tags)| shown::listed(&group.location, tags, user, now);
+    let lines: Vec<String> = beds.iter().map(line).collect();
     print_lines(&lines.concat())?;
-    old::warn_of(&beds, now);
+    old::warn_of(&beds, user, now);
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
-    fn question_names_the_resources_of_others() {
+    fn question_names_the_resources_of_others_and_another_creator() {
         let (name, location) = ("netduel-x".to_owned(), "westeurope".to_owned());
         let group = Group { name, location, tags: None, properties: None };
-        let subscription = Subscription { id: "1".to_owned(), name: "mine".to_owned() };
+        let user = Some("me".to_owned());
+        let subscription = Subscription { id: "1".to_owned(), name: "mine".to_owned(), user };
+        let pairs = BTreeMap::from([("netduel".to_owned(), "x".to_owned())]);
+        let tags = Tags::read(&pairs).expect("a bed");
         let asked = |foreign: &[&str]| {
             let foreign = Foreign(foreign.iter().map(|name| (*name).to_owned()).collect());
-            question("x", &group, &subscription, &foreign)
+            question(&tags, &group, &subscription, &foreign)
         };
         let all = "Delete the bed x, resource group netduel-x in westeurope of mine, with everything in it";
         assert_eq!(asked(&[]), format!("{all}?"));
@@ -167,5 +183,8 @@ mod tests {
             others,
             format!("{all}, also 2 resources that netduel did not create: VM web, disk data?")
         );
+        let of_other = Tags { owner: Some("other".to_owned()), ..tags.clone() };
+        let text = question(&of_other, &group, &subscription, &Foreign::default());
+        assert!(text.starts_with("Delete the bed x, which another user created, resource group"), "{text}");
     }
 }

@@ -1,4 +1,4 @@
-//! Warnings about forgotten beds: those that are older than their first shutdown. Every command that asks Azure shows them.
+//! Warnings about forgotten beds: those of the user that are older than their first shutdown. Every command that asks Azure shows them.
 use std::time::Duration;
 
 use netduel_azure::az::{Az, CallError};
@@ -19,7 +19,8 @@ const SEARCH_LIMIT_NS: u64 = 10_000_000_000;
 /// Warns of the old beds of a subscription, except one. An error here is no reason to stop: the command itself has the subscription, too.
 pub fn warn(az: &mut dyn Az, subscription: &Subscription, except: Option<&str>, now_unix_s: u64) {
     let beds = groups::list(az, subscription).unwrap_or_default();
-    warn_of(beds.iter().filter(|(_, tags)| Some(tags.bed.as_str()) != except), now_unix_s);
+    let others = beds.iter().filter(|(_, tags)| Some(tags.bed.as_str()) != except);
+    warn_of(others, subscription.user.as_deref(), now_unix_s);
 }
 
 /// As [`warn`], for a command that has not asked for the subscription. It is the current one of `az`. The command needs no bed: the search ends
@@ -51,9 +52,9 @@ impl Az for Until<'_> {
     }
 }
 
-/// Warns of those of these beds that are old.
-pub fn warn_of<'b>(beds: impl IntoIterator<Item = &'b (Group, Tags)>, now_unix_s: u64) {
-    for (_, tags) in beds.into_iter().filter(|bed| is_forgotten(bed, now_unix_s)) {
+/// Warns of those of these beds that are old and not of another user than this one, who is the one of [`Subscription::user`].
+pub fn warn_of<'b>(beds: impl IntoIterator<Item = &'b (Group, Tags)>, user: Option<&str>, now_unix_s: u64) {
+    for (_, tags) in beds.into_iter().filter(|bed| is_forgotten(bed, user, now_unix_s)) {
         let name = &tags.bed;
         let shutdown = match tags.shutdown_time() {
             Some(time) => format!(
@@ -67,9 +68,9 @@ pub fn warn_of<'b>(beds: impl IntoIterator<Item = &'b (Group, Tags)>, now_unix_s
     }
 }
 
-/// Whether a bed is old, and Azure is not deleting it already.
-fn is_forgotten((group, tags): &(Group, Tags), now_unix_s: u64) -> bool {
-    !group.is_being_deleted() && is_old(tags, now_unix_s)
+/// Whether a bed is old, of no other user than this one, and Azure is not deleting it already.
+fn is_forgotten((group, tags): &(Group, Tags), user: Option<&str>, now_unix_s: u64) -> bool {
+    !group.is_being_deleted() && !tags.is_of_other(user) && is_old(tags, now_unix_s)
 }
 
 /// Whether the first shutdown that the VMs of a bed cannot miss has come.
@@ -122,6 +123,7 @@ mod tests {
         let tags = |shutdown: &str| Tags {
             bed: "x".to_owned(),
             created_unix_s: Some(created),
+            owner: Some("me".to_owned()),
             price: None,
             price_read_unix_s: None,
             template_sha256: None,
@@ -136,15 +138,18 @@ mod tests {
             assert!(!is_old(&tags(shutdown), created + (hours - 2) * hour), "{shutdown}");
         }
         assert!(!is_old(&Tags { created_unix_s: None, ..tags("19:00") }, created * 2));
-        // What Azure deletes is not forgotten.
-        for (state, is_named) in [("Succeeded", true), ("Deleting", false)] {
+        // What Azure deletes is not forgotten, and a bed of another user is not this user's to delete.
+        for (state, user, is_named) in
+            [("Succeeded", "me", true), ("Succeeded", "other", false), ("Deleting", "me", false)]
+        {
             let group = Group {
                 name: "netduel-x".to_owned(),
                 location: "westeurope".to_owned(),
                 tags: None,
                 properties: Some(GroupProperties { provisioning_state: state.to_owned() }),
             };
-            assert_eq!(is_forgotten(&(group, tags("19:00")), created + 9 * hour), is_named, "{state}");
+            let bed = (group, tags("19:00"));
+            assert_eq!(is_forgotten(&bed, Some(user), created + 9 * hour), is_named, "{state} {user}");
         }
     }
 }

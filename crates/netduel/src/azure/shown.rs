@@ -111,8 +111,8 @@ fn nic(nic: &Nic) -> String {
     if marks.is_empty() { nic.name.clone() } else { format!("{} ({})", nic.name, marks.join(", ")) }
 }
 
-/// A bed in a listing, with a line end.
-pub fn listed(region: &str, tags: &Tags, now_unix_s: u64) -> String {
+/// A bed in a listing for this user, with a line end.
+pub fn listed(region: &str, tags: &Tags, user: Option<&str>, now_unix_s: u64) -> String {
     let age = match hours(tags, now_unix_s) {
         Some(hours) if hours < 1.0 => format!("{:.0} min old", hours * 60.0),
         Some(hours) if hours < 48.0 => format!("{hours:.1} h old"),
@@ -129,7 +129,8 @@ pub fn listed(region: &str, tags: &Tags, now_unix_s: u64) -> String {
         Some(time) => format!("shutdown at {time} UTC"),
         None => "shutdown unknown".to_owned(),
     };
-    format!("{}  {region}, {age}, {cost}, {shutdown}\n", tags.bed)
+    let owner = if tags.is_of_other(user) { ", of another user" } else { "" };
+    format!("{}  {region}, {age}, {cost}, {shutdown}{owner}\n", tags.bed)
 }
 
 /// A bed in JSON, without its hosts.
@@ -211,6 +212,7 @@ mod tests {
         Tags {
             bed: "x".to_owned(),
             created_unix_s: Some(1_795_343_407),
+            owner: Some("me".to_owned()),
             price: price.map(|price| price.parse().expect("a price")),
             price_read_unix_s: None,
             template_sha256: None,
@@ -224,13 +226,14 @@ mod tests {
     fn listing_has_age_price_and_cost() {
         let now = 1_795_343_407 + 5400;
         assert_eq!(
-            listed("westeurope", &tags(Some("2.00 EUR")), now),
+            listed("westeurope", &tags(Some("2.00 EUR")), Some("me"), now),
             "x  westeurope, 1.5 h old, 2.00 EUR an hour, at most 3.00 EUR so far, shutdown at 19:00 UTC\n"
         );
-        let young = listed("westeurope", &tags(None), 1_795_343_407 + 120);
+        let young = listed("westeurope", &tags(None), None, 1_795_343_407 + 120);
         assert!(young.contains(", 2 min old, "), "{young}");
-        let unknown = listed("westeurope", &tags(None), now + 72 * 3600);
+        let unknown = listed("westeurope", &tags(None), Some("other"), now + 72 * 3600);
         assert!(unknown.contains("3 days old, price unknown"), "{unknown}");
+        assert!(unknown.ends_with(", shutdown at 19:00 UTC, of another user\n"), "{unknown}");
         let json = deployed("netduel-x", "westeurope", &tags(Some("2.00 EUR")), now);
         assert_eq!(json.created.as_deref(), Some("2026-11-22T10:30:07.000Z"));
         assert_eq!(json.cost_at_most, Some(Price { amount: 3.0, currency: "EUR".to_owned() }));

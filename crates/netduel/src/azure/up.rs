@@ -34,7 +34,7 @@ pub fn command(path: &Path, ssh_from: &[Prefix], json: bool) -> Result<(), Failu
     let az: &mut dyn Az = &mut az;
     let doing = format!("create the bed {}", bed.name);
     let prepared =
-        prepare_with(az, &bed, now_unix_s(), prices::known(&bed)).map_err(|error| failed(&doing, error))?;
+        prepare_with(az, &bed, now_unix_s(), prices::known(&bed)).map_err(|error| refused(&doing, error))?;
     prepared.price.iter().for_each(|price| prices::keep(&bed, price));
     old::warn(az, &prepared.subscription, None, now_unix_s());
     announce(&bed, &prepared);
@@ -104,6 +104,16 @@ fn tell_stopped(az: &mut dyn Az, bed: &Bed, prepared: &Prepared) -> bool {
     let stopped = BedError::Stopped { bed: bed.name.clone(), vms };
     tell(&format!("warning: {stopped}; `netduel azure run` with --start starts its VMs"));
     false
+}
+
+/// An error before anything is created.
+fn refused(doing: &str, error: BedError) -> Failure {
+    let is_of_other = matches!(error, BedError::OfOther { .. });
+    let failure = failed(doing, error);
+    if is_of_other {
+        return failure.remedy("give the new bed another name, or remove the tag if the bed is yours");
+    }
+    failure
 }
 
 /// Says what will be created, and what it costs.

@@ -71,7 +71,8 @@ pub enum AzureCommand {
     },
     /// Delete a bed: its resource group with everything in it. Asks for confirmation; without a terminal --yes is needed.
     ///
-    /// The question names resources in the group that netduel did not create. With --yes such a group is deleted only with --with-everything.
+    /// The question names resources in the group that netduel did not create. With --yes such a group is deleted only with --with-everything,
+    /// and a bed of another user of the subscription is not deleted.
     #[command(
         after_help = "Examples:\n  netduel azure down\n  netduel azure down two-nic\n  netduel azure down beds/two-nic.toml --yes --no-wait"
     )]

@@ -123,20 +123,15 @@ fn deleting() -> [(&'static str, Value); 2] {
     [("group exists", json!([{ "out": "true" }])), ("group show", prints(&group))]
 }
 
-/// A bed that has the VMs of another type beside its own.
-fn with_more_vms() -> Vec<(&'static str, Value)> {
-    let vm = |name: &str| json!({ "name": name, "tags": { "netduel": "x" } });
-    let vms = json!(["vm1", "vm2", "vm3", "vm4"].map(vm));
-    let bed = group("westeurope", &json!({ "netduel": "x" }));
-    bed.into_iter().chain([("vm list --resource-group", prints(&vms))]).collect()
+/// A bed that exists with these tags and another answer.
+fn bed_with(tags: &Value, start: &'static str, answer: &Value) -> Vec<(&'static str, Value)> {
+    group("westeurope", tags).into_iter().chain([(start, prints(answer))]).collect()
 }
 
-/// A bed whose VMs Azure shuts down daily.
-fn with_shutdown() -> Vec<(&'static str, Value)> {
-    let schedule = |vm: &str| json!({ "name": format!("shutdown-computevm-{vm}"), "type": "Microsoft.DevTestLab/schedules" });
-    let schedules = json!(["vm1", "vm2"].map(schedule));
-    let bed = group("westeurope", &json!({ "netduel": "x" }));
-    bed.into_iter().chain([("resource list", prints(&schedules))]).collect()
+/// A bed of another user than the one who is logged in.
+fn of_another_user() -> Vec<(&'static str, Value)> {
+    let account = json!({ "id": "1", "name": "fake", "user": { "name": "me@example.com" } });
+    bed_with(&json!({ "netduel": "x", "netduel-owner": "0".repeat(64) }), "account show", &account)
 }
 
 fn price() -> [(&'static str, Value); 1] {
@@ -210,6 +205,11 @@ fn before_anything_is_created() -> Vec<Case> {
     ] });
     let throttled =
         "ERROR: (TooManyRequests) The request is being throttled as the limit has been reached.\n";
+    let bed = json!({ "netduel": "x" });
+    let vms = json!(["vm1", "vm2", "vm3", "vm4"].map(|vm| json!({ "name": vm, "tags": bed })));
+    let kind = "Microsoft.DevTestLab/schedules";
+    let schedule = |vm: &str| json!({ "name": format!("shutdown-computevm-{vm}"), "type": kind });
+    let schedules = json!(["vm1", "vm2"].map(schedule));
     vec![
         case("The quota is too small", [("vm list-usage", usage("4"))]),
         case("The region does not have the size", [("vm list-skus", prints(&json!([])))]),
@@ -238,11 +238,15 @@ fn before_anything_is_created() -> Vec<Case> {
             "The bed exists with another type",
             group("westeurope", &json!({ "netduel": "x", "netduel-type": "two-pairs" })),
         ),
-        case("The bed has VMs that its file does not have", with_more_vms()),
+        case("The bed has VMs that its file does not have", bed_with(&bed, "vm list --resource-group", &vms)),
         Case {
             keys: "shutdown = \"off\"",
-            ..case("The VMs have a shutdown and the file has none", with_shutdown())
+            ..case(
+                "The VMs have a shutdown and the file has none",
+                bed_with(&bed, "resource list", &schedules),
+            )
         },
+        case("Another user created the bed", of_another_user()),
         case("Azure is deleting the bed", deleting()),
         case("There is no connection", [("group exists", fails(OFFLINE))]),
         case("Azure limits the rate of requests", [("group exists", fails(throttled))]),
@@ -257,6 +261,7 @@ fn before_a_deletion() -> Vec<Case> {
     let words = vec!["azure", "down", "x", "--yes"];
     let waits = json!([{ "create": "waits", "hang": true }]);
     vec![
+        Case { words: words.clone(), ..case("Another user created the bed, and `--yes`", of_another_user()) },
         Case {
             words: words.clone(),
             ..case(

@@ -104,6 +104,40 @@ fn vm_that_failed_after_azure_accepted_it_may_run_without_a_shutdown() {
 }
 
 #[test]
+fn bed_of_another_user_is_neither_changed_nor_deleted_without_a_question() {
+    let mut scene = Scene::new();
+    let user = json!({ "name": "me@example.com", "type": "user" });
+    let account = json!({ "id": "22222222-2222-2222-2222-222222222222", "name": "fake", "user": user });
+    scene.answer("account show", prints(&account));
+    scene.run(&UP).expect_code(0);
+    let calls = scene.calls();
+    assert!(!calls.contains("example.com"), "{calls}");
+    let own = calls.split_once("netduel-owner=").unwrap().1[..64].to_owned();
+    let group = |name: &str, owner: &str| {
+        let tags = json!({ "netduel": name, "netduel-owner": owner, "netduel-created": "1700000000" });
+        json!({ "name": format!("netduel-{name}"), "location": "westeurope", "tags": tags })
+    };
+    let other = "0a".repeat(32);
+    scene.answer("group show", prints(&group("x", &other)));
+    scene.answer("group list", prints(&json!([group("x", &other)])));
+    let error = scene.run(&UP).expect_code(12).stderr;
+    assert!(error.contains("another user of the subscription created the bed x"), "{error}");
+    for words in [&["azure", "down", "x", "--yes"][..], &["azure", "down", "--yes"]] {
+        let error = scene.run(words).expect_code(12).stderr;
+        assert!(error.contains("repeat the command in a terminal without --yes, which asks"), "{error}");
+    }
+    assert!(!scene.calls().contains("group delete"), "{}", scene.calls());
+    let listed = scene.run(&["azure", "list"]).expect_code(0);
+    assert!(listed.stdout.ends_with(", of another user\n"), "{}", listed.stdout);
+    assert!(!listed.stderr.contains("warning"), "{}", listed.stderr);
+    // Of several beds the one that is the user's is taken.
+    scene.answer("group list", prints(&json!([group("x", &own), group("y", &other)])));
+    let down = scene.run(&["azure", "down", "--yes", "--json"]).expect_code(0);
+    assert_eq!(down.json()["removed"], json!(["x"]));
+    assert!(!scene.at("exists").exists());
+}
+
+#[test]
 fn deletion_of_an_old_bed_warns_of_the_other_old_ones() {
     let mut scene = Scene::new();
     fs::write(scene.at("exists"), "").unwrap();

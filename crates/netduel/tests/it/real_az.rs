@@ -127,6 +127,19 @@ fn bed_is_created_completed_listed_and_deleted(scene: &Scene) {
         assert_names(&scene.refused(&bed, 12), &[part]);
     }
     assert_eq!(tags(), second, "a refused `up` changes no tag");
+    // The service principal of the login is a user, too.
+    assert_eq!(first["netduel-owner"].as_str().map(str::len), Some(64), "{first}");
+    let own = format!("netduel-owner={}", first["netduel-owner"].as_str().unwrap_or_default());
+    let other = format!("netduel-owner={}", "0a".repeat(32));
+    let own_by = |owner: &str| {
+        let words = ["tag", "update", "--resource-id", id, "--operation", "Merge", "--tags", owner];
+        scene.az.ask(&words);
+    };
+    own_by(&other);
+    let of_other = "another user of the subscription created the bed x";
+    assert_names(&scene.refused(&bed, 12), &[of_other]);
+    assert_names(&scene.run(&["azure", "down", "--yes"]).expect_code(12).stderr, &[of_other]);
+    own_by(&own);
     let beds = scene.beds();
     assert_eq!((&beds[0]["name"], &beds[0]["region"]), (&"x".into(), &"westeurope".into()));
     scene.run(&["azure", "down", "x", "--yes"]).expect_code(0);
