@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::error::BedError;
 use super::groups::Group;
+use super::progress::FAILED_LOOKS_MAX;
 use super::subscription::Subscription;
 use crate::az::{Az, CALL_LIMIT, CallError, ask, or_default};
 use crate::tags::{self, Tags};
@@ -296,7 +297,8 @@ pub fn look_up(
     })
 }
 
-/// Starts VMs, all at the same time, and waits until they run. Those that are starting already are only awaited.
+/// Starts VMs, all at the same time, and waits until they run. Those that are starting already are only awaited. A lost connection is awaited,
+/// because Azure works on without it.
 ///
 /// # Errors
 /// [`BedError::NotStarted`], [`BedError::StartInterrupted`], and errors of `az`.
@@ -327,10 +329,15 @@ fn started(
             az.call(&subscription.within(&words), CALL_LIMIT)?;
         }
     }
+    let mut failed_looks = 0;
     for _ in 0..LOOKS_MAX {
-        let now = look_up(az, group, tags, subscription)?;
-        if now.not_running(names()).is_empty() {
-            return Ok(now);
+        match look_up(az, group, tags, subscription) {
+            Ok(now) if now.not_running(names()).is_empty() => return Ok(now),
+            Ok(_) => failed_looks = 0,
+            Err(BedError::Call(error)) if error.is_transient() && failed_looks < FAILED_LOOKS_MAX => {
+                failed_looks += 1;
+            }
+            Err(error) => return Err(error),
         }
         if !az.pause() {
             return Err(BedError::StartInterrupted);

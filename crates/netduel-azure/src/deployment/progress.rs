@@ -19,7 +19,7 @@ const LOOKS_MAX: u32 = 200;
 /// What a deployment may take, for the message, minutes.
 pub const LIMIT_MIN: u64 = 30;
 /// Looks in a row that may fail by a lost connection or a limited rate.
-const FAILED_LOOKS_MAX: u32 = 10;
+pub(super) const FAILED_LOOKS_MAX: u32 = 10;
 
 /// The state of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,5 @@
 //! Looking at a deployed bed, and starting its VMs.
+use netduel_azure::az::cause::Cause;
 use netduel_azure::deployment::inventory::{Inventory, look_up, start, stopped};
 use netduel_azure::deployment::{BedError, groups::Group};
 use netduel_azure::tags::Tags;
@@ -157,6 +158,36 @@ fn start_waits_until_the_named_vms_run() {
     let started = start(&mut az, (&group, &tags), &subscription(), &inventory, &vms).unwrap();
     az.is_done();
     assert!(started.not_running(["vm1", "vm2"]).is_empty());
+}
+
+#[test]
+fn start_awaits_a_lost_connection_and_ends_with_any_other_error() {
+    let lost = || Answer::Failure(Cause::Connection { message: "no route to host".to_owned() });
+    let running = list(["VM running"; 2]);
+    let inventory = looked_up(["VM running", "VM stopped"]);
+    let (group, tags) = group();
+    let vms = ["vm2".to_owned()];
+    let mut az = FakeAz::new([("vm start", "")])
+        .then("vm list", lost())
+        .then("vm list", Answer::Text(running.clone()))
+        .then("network nic list", lost())
+        .then("vm list", Answer::Text(running))
+        .then("network nic list", Answer::Text(nics().to_string()));
+    start(&mut az, (&group, &tags), &subscription(), &inventory, &vms).unwrap();
+    az.is_done();
+    // Ten lost looks in a row are awaited.
+    let mut az = FakeAz::new([("vm start", "")]);
+    for _ in 0..11 {
+        az = az.then("vm list", lost());
+    }
+    let error = start(&mut az, (&group, &tags), &subscription(), &inventory, &vms).unwrap_err();
+    assert!(matches!(error, BedError::Call(_)), "{error}");
+    az.is_done();
+    let expired = Answer::Failure(Cause::Login { message: "expired".to_owned() });
+    let mut az = FakeAz::new([("vm start", "")]).then("vm list", expired);
+    let error = start(&mut az, (&group, &tags), &subscription(), &inventory, &vms).unwrap_err();
+    assert!(matches!(error, BedError::Call(_)), "{error}");
+    az.is_done();
 }
 
 #[test]

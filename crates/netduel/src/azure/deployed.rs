@@ -151,7 +151,15 @@ impl Deployed {
         tell(&format!("starting {} of the bed {bed}", names.join(", ")));
         let started =
             inventory::start(az, (&self.group, &self.tags), &self.subscription, &self.inventory, vms);
-        self.inventory = started.map_err(|error| failed(&doing, error))?;
+        self.inventory = started.map_err(|error| {
+            let is_unanswered = matches!(error, BedError::Call(_));
+            let failure = failed(&doing, error);
+            if is_unanswered {
+                failure.remedy("VMs whose start Azure accepted continue to start")
+            } else {
+                failure
+            }
+        })?;
         Ok(true)
     }
 

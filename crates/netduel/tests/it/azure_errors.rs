@@ -31,6 +31,9 @@ const CONFLICT: &str = "    raise RuntimeError(\"The content for this response w
     already consumed\nTo check existing issues, please visit: https://github.com/Azure/azure-cli/issues\n";
 const OFFLINE: &str = "ERROR: HTTPSConnectionPool(host='management.azure.com', port=443): Max retries exceeded with url: /subscriptions (Caused by \
     NameResolutionError(\"Failed to resolve 'management.azure.com' ([Errno -3] Temporary failure in name resolution)\"))\n";
+/// A login that has expired, as `az` prints it.
+const EXPIRED: &str =
+    "ERROR: (ExpiredAuthenticationToken) The access token expiry UTC time is earlier than current UTC time.\n";
 
 const NOT_BOOTED: &str = "OS Provisioning for VM 'vm1' did not finish in the allotted time. The VM may still finish provisioning successfully.";
 const NO_CAPACITY: &str = "We do not have sufficient capacity for the requested VM size in this region.";
@@ -176,7 +179,6 @@ fn of_the_input() -> Vec<Case> {
 }
 
 fn of_az() -> Vec<Case> {
-    let expired = "ERROR: (ExpiredAuthenticationToken) The access token expiry UTC time is earlier than current UTC time.\n";
     let unknown = "ERROR: unrecognized arguments: --subscription\n";
     let cases = [
         Case { run: without_az, ..case("`az` is missing", []) },
@@ -185,7 +187,7 @@ fn of_az() -> Vec<Case> {
             "The login is missing",
             [("account show", fails("ERROR: Please run 'az login' to setup account.\n"))],
         ),
-        case("The login has expired", [("group exists", fails(expired))]),
+        case("The login has expired", [("group exists", fails(EXPIRED))]),
         case("`az` does not know an argument", [("group exists", json!([{ "err": unknown, "code": 2 }]))]),
     ];
     cases.into_iter().map(|case| Case { code: 3, ..case }).collect()
@@ -317,8 +319,13 @@ fn expensive() -> Vec<(&'static str, Value)> {
 
 /// A bed whose VMs are stopped, and do not run after a request to start them.
 fn starting() -> Vec<(&'static str, Value)> {
+    starting_with(&json!({ "when": "requested", "create": "waits", "hang": true }))
+}
+
+/// The same with this answer to a look at the VMs after the request.
+fn starting_with(look: &Value) -> Vec<(&'static str, Value)> {
     let stopped = machines("VM deallocated").to_string();
-    let vms = json!([{ "when": "requested", "create": "waits", "hang": true }, { "out": stopped }]);
+    let vms = json!([look, { "out": stopped }]);
     let requests = [("vm list --resource-group", vms), ("vm start", json!([{ "create": "requested" }]))];
     deployed("VM deallocated").into_iter().chain(requests).collect()
 }
@@ -335,6 +342,7 @@ fn before_a_run() -> Vec<Case> {
     let started = |case: Case| Case { words: start.clone(), ..case };
     let several = ["azure", "run", "plan.toml", "other.toml"];
     let bed = |name: &str| json!({ "name": format!("netduel-{name}"), "location": "westeurope", "tags": { "netduel": name } });
+    let logged_out = json!({ "when": "requested", "err": EXPIRED, "code": 1 });
     let two = vec![("group list", prints(&json!([bed("x"), bed("y")])))];
     vec![
         of("There is no bed", Vec::new(), 12),
@@ -342,6 +350,7 @@ fn before_a_run() -> Vec<Case> {
         named(of("The VMs do not run", deployed("VM deallocated"), 12)),
         started(of("The VMs would cost more than the budget", expensive(), 12)),
         started(Case { run: interrupted, ..of("Ctrl-C while the VMs start", starting(), 130) }),
+        started(of("The login expires while the VMs start", starting_with(&logged_out), 3)),
         named(Case { prepare: other_plan, ..of("The plan does not fit the bed", deployed("VM running"), 2) }),
         Case {
             words: [&several[..], &["--bed", "x"]].concat(),
