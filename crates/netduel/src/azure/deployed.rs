@@ -114,12 +114,18 @@ impl Deployed {
         self.tags.created_unix_s.is_some_and(|created| now_unix_s().saturating_sub(created) < NEW_S)
     }
 
-    /// Looks at it again.
-    pub fn refresh(&mut self, az: &mut dyn Az) -> Result<(), Failure> {
+    /// Looks at it again, and then as [`ensure_running`](Self::ensure_running): an earlier plan, another program or the daily shutdown may have
+    /// changed it.
+    pub fn refresh_running(
+        &mut self,
+        az: &mut dyn Az,
+        vms: &[String],
+        starts: bool,
+    ) -> Result<bool, Failure> {
         let looked = inventory::look_up(az, &self.group, &self.tags, &self.subscription);
         self.inventory =
             looked.map_err(|error| failed(&format!("look at the bed {}", self.name()), error))?;
-        Ok(())
+        self.ensure_running(az, vms, starts)
     }
 
     /// Sees to it that VMs run, and returns whether some had to be started, which only happens when the user wants it.

@@ -52,11 +52,7 @@ pub fn command(args: &AzureRunArgs) -> Result<(), Failure> {
     let az: &mut dyn Az = &mut az;
     let mut deployed = Deployed::find(az, args.bed.as_ref(), args.subscription.subscription.as_deref())?;
     let plans = fitting(plans, &deployed.inventory.bed)?;
-    let vms: BTreeSet<String> =
-        plans.iter().flat_map(|planned| planned.plan.vms()).map(|(_, vm)| vm.to_owned()).collect();
-    let vms: Vec<String> = vms.into_iter().collect();
-    let was_started = deployed.ensure_running(az, &vms, args.start)?;
-    let patience = if was_started || deployed.is_new() { BOOT_PATIENCE } else { Duration::ZERO };
+    let mut was_started = deployed.ensure_running(az, &vms_of(&plans), args.start)?;
     host_keys::prepare(deployed.name())?;
     let count = plans.len();
     let mut failures = Vec::new();
@@ -65,11 +61,13 @@ pub fn command(args: &AzureRunArgs) -> Result<(), Failure> {
         if count > 1 {
             tell(&format!("plan {} of {count}: {}", index + 1, path.display()));
         }
-        // An earlier plan or another program may have changed the bed.
-        let looked = if index == 0 { Ok(()) } else { deployed.refresh(az) };
-        let home = deployed.home();
-        let ended =
-            looked.and_then(|()| run_one(planned, deployed.inventory.bed.clone(), home, args, patience));
+        let vms = vms_of([&planned]);
+        let running = if index == 0 { Ok(false) } else { deployed.refresh_running(az, &vms, args.start) };
+        let ended = running.and_then(|is_started| {
+            was_started |= is_started;
+            let patience = if was_started || deployed.is_new() { BOOT_PATIENCE } else { Duration::ZERO };
+            run_one(planned, deployed.inventory.bed.clone(), deployed.home(), args, patience)
+        });
         match ended {
             Ok(()) => {}
             Err(failure) if failure.kind == Kind::Interrupted || count == 1 => return Err(failure),
@@ -82,6 +80,12 @@ pub fn command(args: &AzureRunArgs) -> Result<(), Failure> {
     let Some((_, kind)) = failures.first() else { return Ok(()) };
     let names: Vec<String> = failures.iter().map(|(path, _)| path.display().to_string()).collect();
     Err(Failure::message(*kind, format!("{} of {count} plans failed: {}", failures.len(), names.join(", "))))
+}
+
+/// The VMs of plans, each once.
+fn vms_of<'p>(plans: impl IntoIterator<Item = &'p Planned>) -> Vec<String> {
+    let vms = plans.into_iter().flat_map(|planned| planned.plan.vms()).map(|(_, vm)| vm.to_owned());
+    vms.collect::<BTreeSet<String>>().into_iter().collect()
 }
 
 /// Reads and checks all plans before anything is asked or started.

@@ -32,8 +32,8 @@ const CONFLICT: &str = "    raise RuntimeError(\"The content for this response w
 const OFFLINE: &str = "ERROR: HTTPSConnectionPool(host='management.azure.com', port=443): Max retries exceeded with url: /subscriptions (Caused by \
     NameResolutionError(\"Failed to resolve 'management.azure.com' ([Errno -3] Temporary failure in name resolution)\"))\n";
 /// A login that has expired, as `az` prints it.
-const EXPIRED: &str =
-    "ERROR: (ExpiredAuthenticationToken) The access token expiry UTC time is earlier than current UTC time.\n";
+const EXPIRED: &str = "ERROR: (ExpiredAuthenticationToken) The access token expiry UTC time is earlier than \
+    current UTC time.\n";
 
 const NOT_BOOTED: &str = "OS Provisioning for VM 'vm1' did not finish in the allotted time. The VM may still finish provisioning successfully.";
 const NO_CAPACITY: &str = "We do not have sufficient capacity for the requested VM size in this region.";

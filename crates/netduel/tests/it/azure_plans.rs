@@ -50,6 +50,51 @@ fn several_plans_run_one_after_the_other_with_a_report_each() {
     });
 }
 
+/// The daily shutdown stops the VMs during the first plan: they run at the first look, and after a start.
+#[test]
+fn plan_after_the_daily_shutdown_runs_only_when_its_vms_may_be_started() {
+    let test = "azure_plans::plan_after_the_daily_shutdown_runs_only_when_its_vms_may_be_started";
+    with_vms(test, |scene| {
+        scene.up();
+        let out = |state: &str| machines(state).to_string();
+        scene.answer(
+            "vm list --resource-group",
+            json!([
+                { "when": "started", "out": out("VM running") },
+                { "when": "looked", "out": out("VM deallocated") },
+                { "create": "looked", "out": out("VM running") },
+            ]),
+        );
+        scene.answer("vm start --resource-group netduel-x --name vm1 --no-wait", json!([{}]));
+        scene.answer(
+            "vm start --resource-group netduel-x --name vm2 --no-wait",
+            json!([{ "create": "started" }]),
+        );
+        let second = format!("{PLAN}{VOLUME}").replace("\"networks\"", "\"second\"");
+        fs::write(scene.at("second.toml"), second).unwrap();
+        let words = ["azure", "run", "plan.toml", "second.toml", "--out"];
+        let error = scene.run(&[&words[..], &["refused"]].concat()).expect_code(12).stderr;
+        assert_names(
+            &error,
+            &[
+                "netduel: second.toml: failed to run plans: the bed x does not run: vm1 is deallocated, vm2 is deallocated",
+                "--start",
+                "1 of 2 plans failed: second.toml",
+            ],
+        );
+        assert!(!scene.calls().contains("vm start"), "{}", scene.calls());
+        let report = |path: &str| Path::new(&scene.at(&format!("{path}/report.html"))).exists();
+        assert!(report("refused/networks") && !report("refused/second"), "{error}");
+
+        fs::remove_file(scene.at("looked")).unwrap();
+        let run = scene.run(&[&words[..], &["started-again", "--start"]].concat()).expect_code(0).stderr;
+        let (_, second) = run.split_once("plan 2 of 2: second.toml").unwrap();
+        assert_names(second, &["starting vm1, vm2 of the bed x"]);
+        assert!(report("started-again/second"), "{run}");
+        scene.bench.assert_nothing_left();
+    });
+}
+
 #[test]
 fn plans_that_do_not_fit_the_bed_are_skipped_and_the_others_run() {
     with_vms("azure_plans::plans_that_do_not_fit_the_bed_are_skipped_and_the_others_run", |scene| {
