@@ -205,6 +205,13 @@ impl RunBed {
             && self.kind.is_some_and(|kind| !kind.has_spare_proximity_group())
     }
 
+    /// How close the VMs were to each other when the bed was deployed, as far as its file is known: a treatment may have moved them since, and a
+    /// run that was killed may have left them there.
+    pub fn deployed_placement(&self) -> Placement {
+        let file = self.file.as_deref().and_then(|text| super::parse(text, "the bed").ok());
+        file.map_or(self.placement, |bed| bed.placement)
+    }
+
     /// The VM of a name.
     pub fn vm(&self, name: &str) -> Option<&BedVm> {
         self.vms.iter().find(|vm| vm.name == name)

@@ -76,11 +76,26 @@ pub enum BedFault {
     /// An arm moves VMs into the proximity placement group of netduel, and the bed has none.
     #[error(
         "the arm {arm} moves VMs into the proximity placement group {group}, which the bed {bed} does not have; choose a bed with \
-         type = \"toggle\" or placement = \"proximity-group\""
+         type = \"toggle\""
     )]
     NoProximityGroup {
         /// The arm.
         arm: ArmName,
+        /// The group.
+        group: String,
+        /// The bed.
+        bed: String,
+    },
+    /// An arm moves a VM into the proximity placement group of netduel, and the bed has it there for every arm.
+    #[error(
+        "the arm {arm} moves the VM {vm} into the proximity placement group {group}, in which the bed {bed} has it for all arms, so the arms \
+         do not differ by it; choose a bed with placement = \"none\", or leave the treatment out"
+    )]
+    AlreadyInProximityGroup {
+        /// The arm.
+        arm: ArmName,
+        /// The VM.
+        vm: String,
         /// The group.
         group: String,
         /// The bed.

@@ -13,6 +13,7 @@ pub mod on_bed;
 pub mod permissions;
 mod place;
 pub(crate) mod problem;
+mod proximity;
 pub mod resolved;
 mod schema;
 pub(crate) mod search;

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 
 use crate::bed::network::BedNetwork;
 use crate::bed::recorded::{BedNic, BedVm, RunBed, VfUse};
-use crate::bed::resolved::Bed;
 use crate::ids::HostName;
 use crate::plan::bed_fault::BedFault;
+use crate::plan::proximity;
 use crate::plan::resolved::{Arm, Launch, ResolvedPlan, SshHost, TreatmentAction};
 use crate::plan::spec::PathKind;
 use crate::word::word;
@@ -69,7 +69,7 @@ impl ResolvedPlan {
                 faults.extend(no_nic(arm, network, vm, bed));
             }
         }
-        faults.extend(self.arms.iter().filter_map(|arm| no_proximity_group(arm, bed)));
+        faults.extend(proximity::faults(self, bed));
         if faults.is_empty() { Ok(()) } else { Err(faults) }
     }
 
@@ -210,17 +210,6 @@ fn no_nic(arm: &Arm, network: BedNetwork, vm: &BedVm, bed: &RunBed) -> Option<Be
     })
 }
 
-/// Why an arm cannot move VMs into the group of netduel; `None` where it can, or moves none. Groups of other names are those of the user.
-fn no_proximity_group(arm: &Arm, bed: &RunBed) -> Option<BedFault> {
-    let group = arm.treatments.iter().find_map(|treatment| match &treatment.action {
-        TreatmentAction::AzurePlacement { group, resource_group: None, .. } => Some(group),
-        _ => None,
-    })?;
-    let is_missing = group.eq_ignore_ascii_case(Bed::PROXIMITY_GROUP) && bed.lacks_proximity_group();
-    let (arm, group, bed) = (arm.name.clone(), group.clone(), bed.name.clone());
-    is_missing.then_some(BedFault::NoProximityGroup { arm, group, bed })
-}
-
 /// What must carry the bytes of an arm.
 struct Expectation {
     path: Option<PathKind>,
@@ -243,7 +232,7 @@ fn listed<'t>(names: impl Iterator<Item = &'t str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bed::{BedType, Placement, SeenNic, SeenVf, VmFacts};
+    use crate::bed::{Bed, BedType, Placement, SeenNic, SeenVf, VmFacts};
     use crate::plan::parse;
 
     fn nic(name: &str, network: BedNetwork, addresses: &[&str]) -> BedNic {
@@ -356,7 +345,8 @@ mod tests {
         for (kind, placement, fits) in [
             (None, Placement::None, true),
             (Some(BedType::Toggle), Placement::None, true),
-            (Some(BedType::TwoNic), Placement::ProximityGroup, true),
+            (Some(BedType::TwoNic), Placement::ProximityGroup, false),
+            (Some(BedType::Toggle), Placement::ProximityGroup, false),
             (Some(BedType::TwoNic), Placement::None, false),
         ] {
             let bed = of(kind, placement);
