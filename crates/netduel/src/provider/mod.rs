@@ -12,7 +12,7 @@ use netduel_azure::az::process::AzProcess;
 use netduel_azure::resource::{self, Machine, Place};
 use netduel_control::coordinator::{GuestCheck, HostChange, NoProvider, Provider, ProviderError};
 use netduel_model::ids::HostName;
-use netduel_model::plan::{ResolvedPlan, TreatmentAction};
+use netduel_model::plan::{Arm, ResolvedPlan, TreatmentAction};
 use netduel_model::units::Nanos;
 
 use crate::azure::old;
@@ -73,9 +73,13 @@ pub fn of(
     if home.group.is_none() {
         old::warn_of_all(&mut az, is_quiet);
     }
+    let actions_of = |arm: &Arm| -> Vec<TreatmentAction> {
+        arm.treatments.iter().map(|treatment| treatment.action.clone()).collect()
+    };
     Ok(Box::new(AzureProvider {
         az,
         home,
+        arms: plan.arms.iter().map(actions_of).collect(),
         may_stop,
         held: Treatments::new(GuardCommand::of_this_coordinator()),
         resources: BTreeMap::new(),
@@ -125,7 +129,7 @@ struct Known {
     held: Option<bool>,
 }
 
-/// What Azure says of a resource.
+/// State of a resource as Azure reports it.
 struct Found {
     state: State,
     machine: Option<Machine>,
@@ -137,6 +141,8 @@ struct AzureProvider {
     az: AzProcess,
     /// From the first resource on with its subscription.
     home: Home,
+    /// The treatments of each arm.
+    arms: Vec<Vec<TreatmentAction>>,
     may_stop: bool,
     held: Treatments,
     resources: BTreeMap<Resource, Known>,
@@ -242,10 +248,31 @@ impl AzureProvider {
             self.home.subscription = subscription;
             return self.meet(host, action);
         }
+        self.refuse_no_difference(&resource, &original, &state)?;
         let current = Some(original.clone());
         let known = Known { host: host.clone(), original, current, machine, held: None };
         self.resources.insert(resource.clone(), known);
         Ok(Some((resource, state)))
+    }
+
+    /// Refuses a placement that a VM has anyway, when arms leave its VM as it is: they would not differ by it.
+    fn refuse_no_difference(
+        &self,
+        resource: &Resource,
+        original: &State,
+        wanted: &State,
+    ) -> Result<(), ProviderError> {
+        let changes = |action: &TreatmentAction| {
+            Resource::of(action, &self.home).is_some_and(|(changed, _)| changed == *resource)
+        };
+        let is_left = self.arms.iter().any(|arm| !arm.iter().any(changes));
+        if !matches!(resource, Resource::Placement { .. }) || !original.is(wanted) || !is_left {
+            return Ok(());
+        }
+        Err(ProviderError::Failed(format!(
+            "{}: it is there without the treatment, too, so the arms do not differ by it; take it out of the group, or leave the treatment out",
+            resource.words(wanted)
+        )))
     }
 
     /// Hands the original state to the guard, once for a running VM and once for a stopped one: the undo with a stop comes first then, and

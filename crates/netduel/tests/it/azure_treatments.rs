@@ -207,7 +207,7 @@ impl Scene {
         command
     }
 
-    fn run(&self, options: &[&str]) -> Finished {
+    pub fn run(&self, options: &[&str]) -> Finished {
         Finished::from(self.netduel(options).output().unwrap())
     }
 
@@ -218,7 +218,7 @@ impl Scene {
 
     /// Runs the plan, whose change is refused. Returns the error, which the page of errors has.
     #[track_caller]
-    fn refused(&self, options: &[&str]) -> String {
+    pub fn refused(&self, options: &[&str]) -> String {
         let printed = self.run(options).expect_code(12).stderr;
         // The name of the run comes before it.
         let (_, error) = error_line(&printed).split_once("failed to change").unwrap();

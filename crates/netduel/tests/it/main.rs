@@ -3,6 +3,7 @@
 mod azure;
 mod azure_errors;
 mod azure_killed;
+mod azure_placement;
 mod azure_plans;
 mod azure_run;
 mod azure_subnets;
