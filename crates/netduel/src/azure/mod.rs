@@ -6,6 +6,7 @@ mod host_keys;
 pub mod known;
 pub mod old;
 mod prices;
+pub mod resumed;
 mod run;
 mod session;
 mod shown;

@@ -19,6 +19,7 @@ use netduel_model::run::{Annotations, RunHeader};
 use netduel_report::document::verdicts::Sides;
 use netduel_store::{Store, StoreError};
 
+use crate::azure::resumed;
 use crate::cli::run::RunArgs;
 use crate::console::tell;
 use crate::exit::{Failure, Kind, OrFail as _, no_thread};
@@ -61,9 +62,9 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
     };
     let remote = &args.remote_program;
     let ssh = SshHosts::new(&remote.remote_program, remote.remote_folder.as_deref(), output.quiet);
-    let provider = |plan: &ResolvedPlan| {
+    let provider = |plan: &ResolvedPlan, home: Home| {
         let is_quiet = args.outcome.quiet.quiet;
-        provider::of(plan, args.deallocate.allow_deallocate, Home::default(), is_quiet)
+        provider::of(plan, args.deallocate.allow_deallocate, home, is_quiet)
     };
     if let Some(name) = &args.resume {
         let id = store.id_of(name).map_err(|error| not_resumed(name, error))?;
@@ -74,6 +75,8 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         refuse_stored_plan(&header, permissions)?;
         gate::check(&output.gate, &header.plan, Sides::Arms)?;
         store.check_writable().kind(Kind::Store)?;
+        redaction::learn(&header)?;
+        let home = resumed::home(&header)?;
         // The run is locked before any host is started: another process may be writing it.
         let (run, writer) = store.resume(&id).map_err(store_failure)?;
         if let (None, Some(report)) = (&output.out, &run.header.report) {
@@ -82,7 +85,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         output.check()?;
         redaction::learn_run(&run)?;
         let plan = run.header.plan.clone();
-        let provider = provider(&plan)?;
+        let provider = provider(&plan, home)?;
         let lab = announced_lab(&plan, output.quiet)?;
         let source = RunSource::Resumed(Box::new((run, writer)));
         return execute(&plan, source, store, Around { lab, ssh, provider }, &output);
@@ -98,7 +101,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
     redaction::learn(&plan)?;
     gate::check(&output.gate, &plan, Sides::Arms)?;
     output.check()?;
-    let provider = provider(&plan)?;
+    let provider = provider(&plan, Home::default())?;
     let own = publication::of_run(&output.publication, &plan, (&text, path))?;
     let annotations = args.outcome.tags.annotations(&args.overrides.set);
     crate::plan::warn_of_few_blocks(&plan);

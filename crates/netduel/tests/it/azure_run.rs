@@ -300,7 +300,11 @@ fn treatment_changes_the_nic_of_its_arm_and_no_other() {
     });
 }
 
-/// The NIC `vm1-synthetic` as `az network nic show` prints it.
+/// The NIC `vm1-synthetic` in its subscription, without which `az` has no answer.
+const SWITCHED: &str =
+    "--resource-group netduel-x --name vm1-synthetic --subscription 22222222-2222-2222-2222-222222222222";
+
+/// It as `az network nic show` prints it.
 fn switched(is_accelerated: bool) -> String {
     let vm = "/subscriptions/s/resourceGroups/netduel-x/providers/Microsoft.Compute/virtualMachines/vm1";
     json!({
@@ -310,26 +314,36 @@ fn switched(is_accelerated: bool) -> String {
     .to_string()
 }
 
-#[test]
-fn nic_of_the_bed_is_switched_in_its_group_and_subscription_and_returns() {
-    with_vms("azure_run::nic_of_the_bed_is_switched_in_its_group_and_subscription_and_returns", |scene| {
-        scene.up();
-        // The plan names neither the group nor the subscription, and `az` has no answer without them.
-        let place = "--resource-group netduel-x --name vm1-synthetic --subscription 22222222-2222-2222-2222-222222222222";
-        let update = |on: bool| format!("network nic update {place} --accelerated-networking {on}");
+/// The command that switches it.
+fn switch(is_on: bool) -> String {
+    format!("network nic update {SWITCHED} --accelerated-networking {is_on}")
+}
+
+impl Scene {
+    /// Writes a plan whose arms switch the NIC, and which names neither its group nor its subscription.
+    pub fn switching_plan(&mut self, blocks: u32) {
         let add = "ip -n vm1 link add vf1 address 00:0d:3a:00:00:01 type veth peer name vf1-peer";
         let words = |command: &str| command.split(' ').map(str::to_owned).collect::<Vec<String>>();
         let shown = json!([{ "when": "on", "out": switched(true) }, { "out": switched(false) }]);
-        scene.answer(&format!("network nic show {place}"), shown);
-        scene.answer(&update(true), json!([{ "create": "on", "run": words(add) }]));
-        scene.answer(&update(false), json!([{ "remove": "on", "run": words("ip -n vm1 link del vf1") }]));
+        self.answer(&format!("network nic show {SWITCHED}"), shown);
+        self.answer(&switch(true), json!([{ "create": "on", "run": words(add) }]));
+        self.answer(&switch(false), json!([{ "remove": "on", "run": words("ip -n vm1 link del vf1") }]));
         let arm = |on: bool| {
             let switch = format!("{{ azure-nic = \"vm1-synthetic\", accelerated = {on}, on = \"client\" }}");
             format!("network = \"synthetic\"\ntreatments = [{switch}]\n")
         };
         let plan = PLAN.replace("network = \"synthetic\"\n", &arm(false));
         let plan = plan.replace("network = \"accelerated\"\n", &arm(true));
-        scene.bench.plan(&format!("{plan}{VOLUME}"));
+        let plan = plan.replace("= 2", &format!("= {blocks}"));
+        self.bench.plan(&format!("{plan}{VOLUME}"));
+    }
+}
+
+#[test]
+fn nic_of_the_bed_is_switched_in_its_group_and_subscription_and_returns() {
+    with_vms("azure_run::nic_of_the_bed_is_switched_in_its_group_and_subscription_and_returns", |scene| {
+        scene.up();
+        scene.switching_plan(2);
         let run = scene.run(&["azure", "run", "plan.toml", "--json"]).expect_code(0);
         assert_names(&run.stderr, &["changing accelerated networking of vm1-synthetic on (client)"]);
         assert_eq!(run.stderr.matches("warning: the bed x is older than").count(), 1, "{}", run.stderr);
@@ -337,7 +351,7 @@ fn nic_of_the_bed_is_switched_in_its_group_and_subscription_and_returns() {
         assert_eq!(document["trials_valid"], 4, "{document}");
         let calls = scene.calls();
         let count = |start: &str| calls.lines().filter(|call| call.starts_with(start)).count();
-        let (on, off) = (count(&update(true)), count(&update(false)));
+        let (on, off) = (count(&switch(true)), count(&switch(false)));
         // Two blocks of two trials; the last state is undone.
         assert!((1..=2).contains(&on) && on == off, "{calls}");
         assert!(!Path::new(&scene.at("on")).exists() && count("vm deallocate") == 0, "{calls}");

@@ -5,6 +5,7 @@ mod azure_errors;
 mod azure_killed;
 mod azure_placement;
 mod azure_plans;
+mod azure_resumed;
 mod azure_run;
 mod azure_subnets;
 mod azure_treatments;

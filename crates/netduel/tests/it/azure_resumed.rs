@@ -1,0 +1,65 @@
+//! `netduel run --resume` of a run on a bed that switches a NIC of Azure. As in `azure_run`, a program stands for `az`, and the VMs are network
+//! namespaces.
+use std::fs;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::azure::prints;
+use crate::azure_run::{Scene, machines, with_vms};
+use crate::support::{UnderWay, signal};
+use crate::vms::assert_names;
+
+/// Both VMs, of which the first has this id.
+fn with_id(id: &str) -> Value {
+    let mut vms = machines("VM running");
+    vms[0]["vmId"] = id.into();
+    prints(&vms)
+}
+
+fn subscription(digit: &str, name: &str) -> Value {
+    let id = [8, 4, 4, 4, 12].map(|count| digit.repeat(count)).join("-");
+    prints(&json!({ "id": id, "name": name }))
+}
+
+#[test]
+fn run_on_a_bed_is_resumed_only_in_the_subscription_that_has_its_vms() {
+    let test = "azure_resumed::run_on_a_bed_is_resumed_only_in_the_subscription_that_has_its_vms";
+    with_vms(test, |scene| {
+        scene.up();
+        scene.switching_plan(6);
+        scene.answer("vm list --resource-group", with_id("00000000-0000-0000-0000-00000000000A"));
+        // The guests have no such id.
+        let words = ["azure", "run", "plan.toml", "--allow-disagreement"];
+        let mut run = UnderWay::start(scene.netduel(&words));
+        run.wait_for(" 1/12");
+        signal(run.pid(), Signal::INT);
+        run.finish().expect_code(130);
+
+        let resume = ["run", "--resume", "last"];
+        let calls = |scene: &Scene| scene.calls().matches("network nic show").count();
+        let before = calls(scene);
+        scene.answer("account show", subscription("3", "other"));
+        fs::remove_file(scene.at("exists")).unwrap();
+        let error = scene.run(&resume).expect_code(12).stderr;
+        assert_names(
+            &error,
+            &["there is no bed x in the subscription other", "`az account set --subscription NAME` changes"],
+        );
+        // Another bed of this name.
+        fs::write(scene.at("exists"), "").unwrap();
+        scene.answer("vm list --resource-group", with_id("00000000-0000-0000-0000-00000000000B"));
+        let error = scene.run(&resume).expect_code(12).stderr;
+        assert_names(
+            &error,
+            &["the VM vm1 of the bed x is not the one with which the run began", "az account set"],
+        );
+        assert_eq!(calls(scene), before, "{}", scene.calls());
+
+        scene.answer("account show", subscription("2", "fake"));
+        scene.answer("vm list --resource-group", with_id("00000000-0000-0000-0000-00000000000A"));
+        scene.run(&resume).expect_code(0);
+        assert!(calls(scene) > before, "{}", scene.calls());
+        scene.bench.assert_nothing_left();
+    });
+}
