@@ -18,7 +18,7 @@ pub struct DatedPrice {
     pub read_unix_s: u64,
 }
 
-/// What the service says of a price.
+/// Answer of the price service.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     /// One VM for an hour.

@@ -86,7 +86,7 @@ fn configuration(bed: &Bed, layout: &Layout, vm: &Vm) -> String {
     if bed.kind == BedType::Dpdk {
         prepare_for_dpdk(bed, vm, &mut steps);
     }
-    // At last: a network that is configured anew can lose routes.
+    // Last: a network that is configured anew can lose routes.
     if let Some(script) = script(layout, vm) {
         add_routes(&script, &mut steps);
     }
