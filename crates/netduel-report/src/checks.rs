@@ -1,15 +1,16 @@
 //! The verdicts of a run, or of a comparison of runs, as checks with a result each: what test reports and annotations show.
 //!
 //! A check fails by the conditions of a gate only, so that it agrees with the exit code. Nothing is rendered here.
+use netduel_model::ids::{ArmName, WorkloadName};
 use netduel_model::metric::Metric;
 use netduel_model::run::Run;
 use netduel_model::warning::Warning;
 use netduel_stats::verdict::Judged;
 
-use crate::analysis::compare::{RunComparison, RunVerdict, Subject};
+use crate::analysis::compare::{ComparedRun, RunComparison, RunVerdict, Subject};
 use crate::analysis::{Analysis, ArmValues, Comparison, MetricAnalysis, WorkloadAnalysis};
 use crate::document::verdicts::{Effect, Sides};
-use crate::gate::{Condition, Standing};
+use crate::gate::{self, Condition, Standing, missing};
 use crate::words::{self, Tone};
 
 /// The verdicts of a run or of a comparison.
@@ -21,7 +22,7 @@ pub struct Checks {
     pub properties: Vec<(String, String)>,
     /// Start of the first run, milliseconds since the Unix epoch.
     pub started_unix_ms: u64,
-    /// The checks: each verdict, then what is not compared, then conditions about nothing.
+    /// The checks: each verdict, then what is not compared, then what conditions lack: a comparison, or the end of a run.
     pub checks: Vec<Check>,
     /// The command that prints the whole report.
     pub command: String,
@@ -55,7 +56,7 @@ pub enum Outcome {
     Passed,
     /// Nothing is shown, and no condition demands that it is.
     Open,
-    /// A comparison without data, or a condition without a comparison.
+    /// A comparison without data, or a condition without a comparison or with a run that did not end.
     NoData,
     /// A condition shows a regression; with `strict` also: does not rule one out.
     Failed,
@@ -87,7 +88,7 @@ impl Rules<'_> {
         let (worse, open) = (with(Standing::Worse), with(Standing::Open));
         match (worse.is_empty(), has_data, open.is_empty()) {
             (false, _, _) => (Outcome::Failed, worse),
-            (true, false, _) => (Outcome::NoData, open),
+            (true, false, _) => (Outcome::NoData, with(Standing::NoData)),
             (true, true, false) if self.strict => (Outcome::Failed, open),
             // With a condition its answer counts, else the verdict.
             (true, true, false) => (Outcome::Open, open),
@@ -100,15 +101,54 @@ impl Rules<'_> {
     fn without_comparison(&self, is_about: impl Fn(&Condition) -> bool) -> impl Iterator<Item = Check> {
         let missing = self.conditions.iter().filter(move |one| !is_about(one));
         missing.map(|condition| Check {
-            sides: "conditions".to_owned(),
+            sides: CONDITIONS.to_owned(),
             name: condition.to_string(),
             verdict: "no comparison has the metric, workload and arm of the condition".to_owned(),
-            values: Vec::new(),
-            tone: Tone::Open,
-            outcome: Outcome::NoData,
-            conditions: vec![condition.to_string()],
-            notes: Vec::new(),
+            ..without_data(vec![condition.to_string()])
         })
+    }
+
+    /// Conditions are not decided by a part of a run.
+    fn without_end(&self, name: String, analysis: &Analysis) -> Option<Check> {
+        let why = gate::unfinished(analysis).filter(|_| !self.conditions.is_empty())?;
+        Some(Check {
+            sides: CONDITIONS.to_owned(),
+            name,
+            verdict: format!("the run is incomplete: {why}"),
+            ..without_data(self.conditions.iter().map(ToString::to_string).collect())
+        })
+    }
+
+    /// Comparisons between runs that do not exist and that a condition is about.
+    fn without_match(&self, comparison: &RunComparison<'_>) -> Vec<Check> {
+        let check = |one: missing::Missing<'_>| {
+            let own = self.conditions.iter().filter(|condition| condition.is_about_missing(&one));
+            let conditions: Vec<String> = own.map(ToString::to_string).collect();
+            (!conditions.is_empty()).then(|| Check {
+                sides: sides_of_runs(comparison, one.arm, one.run),
+                name: name_of(one.metric, one.workload),
+                verdict: one.reason(comparison),
+                ..without_data(conditions)
+            })
+        };
+        missing::of(comparison).into_iter().filter_map(check).collect()
+    }
+}
+
+/// The sides of a check that is about conditions themselves.
+const CONDITIONS: &str = "conditions";
+
+/// A check that these conditions need and that there is no data for. Sides, name and verdict are to be filled in.
+fn without_data(conditions: Vec<String>) -> Check {
+    Check {
+        sides: String::new(),
+        name: String::new(),
+        verdict: String::new(),
+        values: Vec::new(),
+        tone: Tone::Open,
+        outcome: Outcome::NoData,
+        conditions,
+        notes: Vec::new(),
     }
 }
 
@@ -150,6 +190,7 @@ impl Checks {
             }
         }
         checks.extend(rules.without_comparison(|condition| !condition.of_run(analysis).is_empty()));
+        checks.extend(rules.without_end("end of the run".to_owned(), analysis));
         let notes = header.annotations.notes.iter().map(|(key, value)| (key.clone(), value.clone()));
         let own = [
             Some(("run", header.id.to_string())),
@@ -186,7 +227,11 @@ impl Checks {
             conditions: Vec::new(),
             notes: Vec::new(),
         }));
+        checks.extend(rules.without_match(comparison));
         checks.extend(rules.without_comparison(|condition| !condition.of_runs(comparison).is_empty()));
+        let without_end =
+            |one: &ComparedRun<'_>| rules.without_end(format!("end of run {}", one.label), one.analysis);
+        checks.extend(comparison.runs.iter().filter_map(without_end));
         let ids: Vec<&str> = comparison.runs.iter().map(|one| one.header.id.as_str()).collect();
         let runs = comparison.runs.iter().map(|one| {
             let title = one.header.annotations.title.as_ref().map(|title| format!(" ({title})"));
@@ -221,18 +266,18 @@ fn of_arms(
     let has_data = !comparison.pairs.is_empty();
     let (outcome, conditions) =
         rules.outcome(has_data, tone, |condition| condition.about_arms(workload, metric, comparison));
-    // The warning about a dropped arm states why it has no data.
+    // The warning about a dropped arm states why it has no data; a condition that covers the arm needs it.
     let is_dropped =
         |warning: &Warning| matches!(warning, Warning::ArmDropped { arm, .. } if *arm == comparison.arm);
     let outcome = match outcome {
-        Outcome::NoData if run.warnings.iter().any(is_dropped) => Outcome::Open,
+        Outcome::NoData if conditions.is_empty() && run.warnings.iter().any(is_dropped) => Outcome::Open,
         other => other,
     };
     let numbers = words::warning_numbers(analysis, sentences, workload, metric.metric, &comparison.arm);
     let notes = sentences.iter().filter(|one| one.number.is_some_and(|number| numbers.contains(&number)));
     Some(Check {
         sides: format!("{} against {}", comparison.arm, baseline.arm),
-        name: format!("{} of {}", metric.title(), workload.name),
+        name: name_of(metric, &workload.name),
         verdict: in_words(
             metric.metric,
             comparison.estimated(),
@@ -266,8 +311,8 @@ fn of_run_verdict(
         Some(format!("may be the cause: {} ({values})", one.subject()))
     };
     Some(Check {
-        sides: format!("{}, {} against {}", subject.arm, comparison.label(verdict.run), comparison.label(0)),
-        name: format!("{} of {}", metric.title(), subject.workload.name),
+        sides: sides_of_runs(comparison, &subject.arm, verdict.run),
+        name: name_of(metric, &subject.workload.name),
         verdict: in_words(
             verdict.metric,
             verdict.estimated(),
@@ -280,6 +325,16 @@ fn of_run_verdict(
         conditions,
         notes: verdict.explained_by.iter().filter_map(cause).collect(),
     })
+}
+
+/// A run against the first one on an arm: `accelerated, B against A`.
+fn sides_of_runs(comparison: &RunComparison<'_>, arm: &ArmName, run: usize) -> String {
+    format!("{arm}, {} against {}", comparison.label(run), comparison.label(0))
+}
+
+/// What is compared: `throughput of bulk`.
+fn name_of(metric: &MetricAnalysis, workload: &WorkloadName) -> String {
+    format!("{} of {workload}", metric.title())
 }
 
 /// A verdict with its tone, and with the estimate where its words have none. `judged`: absent where the estimate says nothing.

@@ -1,6 +1,9 @@
 //! Conditions under which a pipeline fails: `throughput of bulk on accelerated < -5 %` holds where an interval proves such a regression.
 //!
-//! A condition is applied to verdicts that exist. This module makes no estimate of its own, and does not decide about exit codes.
+//! A condition is applied to the verdicts that it covers; where one does not exist, it names what is missing. This module makes no estimate
+//! of its own, and does not decide about exit codes.
+pub(crate) mod missing;
+
 use std::error::Error;
 use std::fmt;
 use std::str::FromStr;
@@ -15,6 +18,8 @@ use crate::analysis::compare::{RunComparison, RunVerdict, Subject};
 use crate::analysis::{Analysis, Comparison, MetricAnalysis, WorkloadAnalysis};
 use crate::document::verdicts::Sides;
 use crate::words::{self, Tone};
+
+use missing::Missing;
 
 /// A regression that a gate does not accept: `METRIC [of WORKLOAD] [on ARM] < -5 %`, or `> 5 %` where lower is better.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,6 +62,8 @@ pub enum Standing {
     NotWorse,
     /// Neither is shown.
     Open,
+    /// The comparison has no data, or does not exist because a run lacks the arm or the workload, or has another one of this name.
+    NoData,
 }
 
 /// A comparison that a condition is about.
@@ -184,21 +191,16 @@ impl Condition {
         checked
     }
 
-    /// The comparisons between runs that it is about.
+    /// The comparisons between runs that it is about. It covers what the first run judges: what a further run is not compared in has no data.
     pub fn of_runs(&self, comparison: &RunComparison<'_>) -> Vec<Checked> {
         let mut checked = Vec::new();
         for subject in &comparison.subjects {
             for metric in &subject.workload.judged {
                 let of_verdict = |verdict: &RunVerdict| {
                     let standing = self.about_runs(subject, verdict)?;
-                    let [own, first] = [verdict.run, 0].map(|run| comparison.label(run));
+                    let of_subject = (metric, &subject.workload.name, &subject.arm);
                     Some(Checked {
-                        subject: format!(
-                            "{} of {} on {}, {own} against {first}",
-                            metric.title(),
-                            subject.workload.name,
-                            subject.arm
-                        ),
+                        subject: between(comparison, of_subject, verdict.run),
                         verdict: words::compare::verdict(verdict),
                         standing,
                     })
@@ -207,7 +209,18 @@ impl Condition {
                 checked.extend(own.filter_map(of_verdict));
             }
         }
+        let missing = missing::of(comparison).into_iter().filter(|one| self.is_about_missing(one));
+        checked.extend(missing.map(|one| Checked {
+            subject: between(comparison, (one.metric, one.workload, one.arm), one.run),
+            verdict: one.reason(comparison),
+            standing: Standing::NoData,
+        }));
         checked
+    }
+
+    /// Whether it is about a comparison between runs that does not exist.
+    pub(crate) fn is_about_missing(&self, one: &Missing<'_>) -> bool {
+        one.metric.metric == self.metric && self.has_workload(one.workload) && self.has_arm(one.arm)
     }
 
     fn has_arm(&self, arm: &ArmName) -> bool {
@@ -229,7 +242,10 @@ impl Condition {
             && self.has_workload(&workload.name)
             && self.has_arm(&comparison.arm);
         let judged = comparison.judged.as_ref().filter(|_| comparison.withheld.is_none());
-        is_it.then(|| self.standing(judged, comparison.has_bounds()))
+        is_it.then(|| match comparison.pairs.as_slice() {
+            [] => Standing::NoData,
+            _ => self.standing(judged, comparison.has_bounds()),
+        })
     }
 
     /// What a comparison of two runs shows about it; absent when it is about another one.
@@ -238,7 +254,10 @@ impl Condition {
             && self.has_workload(&subject.workload.name)
             && self.has_arm(&subject.arm);
         let judged = Some(&verdict.judged).filter(|_| verdict.withheld.is_none());
-        is_it.then(|| self.standing(judged, verdict.has_bounds))
+        is_it.then(|| match verdict.sizes {
+            [0, _] | [_, 0] => Standing::NoData,
+            _ => self.standing(judged, verdict.has_bounds),
+        })
     }
 
     /// What a verdict shows. With bounds a difference is at least so large: that limits an improvement, and no regression.
@@ -263,6 +282,25 @@ impl Condition {
             (false, true) => Standing::NotWorse,
             (false, false) => Standing::Open,
         }
+    }
+}
+
+/// What is compared between a run and the first one: `throughput of bulk on accelerated, B against A`.
+fn between(
+    comparison: &RunComparison<'_>,
+    (metric, workload, arm): (&MetricAnalysis, &WorkloadName, &ArmName),
+    run: usize,
+) -> String {
+    let [own, first] = [run, 0].map(|run| comparison.label(run));
+    format!("{} of {workload} on {arm}, {own} against {first}", metric.title())
+}
+
+/// Why a run decides no condition: it did not end by a rule of its plan, so that trials are missing. Absent for a complete run.
+pub fn unfinished(analysis: &Analysis) -> Option<String> {
+    match &analysis.end {
+        Some(end) if end.is_regular() => None,
+        Some(end) => Some(words::ended(end)),
+        None => Some("it is in progress, or was killed".to_owned()),
     }
 }
 

@@ -65,7 +65,7 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
     }
     // Conditions name arms and workloads as the user does.
     let judged = compare_with(&sources.iter().map(Source::side).collect::<Vec<_>>(), &publications);
-    let decided = gate::decide(&args.gate, |condition| condition.of_runs(&judged));
+    let decided = gate::of_runs(&args.gate, &judged);
     let redacted = if redaction::is_on() { redacted(&names, &sources)? } else { Vec::new() };
     let seen = redaction::is_on()
         .then(|| compare_with(&redacted.iter().map(Source::side).collect::<Vec<_>>(), &publications));
@@ -88,31 +88,7 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
         }
         None => print_as(comparison, &page, &checks, format.unwrap_or(Format::Text))?,
     }
-    let passed = match decided {
-        Err(failure) if failure.kind == Kind::Gate => return Err(failure),
-        other => other,
-    };
-    if comparison.has_data() {
-        return passed.map(|line| line.iter().for_each(|line| tell(line)));
-    }
-    Err(no_data(comparison))
-}
-
-/// The error of a comparison that lacks a value.
-fn no_data(comparison: &RunComparison<'_>) -> Failure {
-    let (text, remedy) = if comparison.is_of_runs() {
-        (
-            "failed to compare all values of the runs: no arm and workload is in both with the same settings, or one has no valid value",
-            "the sections \"Not compared\" and \"Verdicts\" name them; compare runs of the same plan",
-        )
-    } else {
-        (
-            "failed to compare the run with published figures: no arm has path and traffic of a figure, or one has no valid value",
-            "the section \"Published figures\" names them; compare a run of a plan with the traffic of a figure, for example one of \
-             plans/azure-*.toml",
-        )
-    };
-    Failure::message(Kind::NoVerdict, text).remedy(remedy)
+    decided.map(|line| line.iter().for_each(|line| tell(line)))
 }
 
 /// What begins the name of a publication among the runs.

@@ -1,7 +1,13 @@
-//! The gate of `netduel run` and `netduel compare`: conditions of `--fail-if`, and whether the command fails by them.
+//! The gate of `netduel run`, `report` and `compare`: whether a command passes by the conditions of `--fail-if` and by the data that it has.
+use netduel_model::ids::ArmName;
 use netduel_model::plan::ResolvedPlan;
+use netduel_model::run::Run;
+use netduel_model::warning::Warning;
+use netduel_report::analysis::Analysis;
+use netduel_report::analysis::compare::RunComparison;
 use netduel_report::document::verdicts::Sides;
-use netduel_report::gate::{Checked, Condition, Standing};
+use netduel_report::gate::{Checked, Condition, Standing, unfinished};
+use netduel_report::words;
 
 use crate::cli::shared::GateArgs;
 use crate::exit::{Failure, Kind};
@@ -21,11 +27,30 @@ pub fn check(gate: &GateArgs, plan: &ResolvedPlan, sides: Sides) -> Result<(), F
         .remedy(format!("`netduel plan check` lists arms, workloads and verdicts{baseline}")))
 }
 
-/// Whether the command passes: a line for people, absent without conditions. A proven regression fails it, then a condition without a
-/// comparison, then with `--strict` a regression that is not ruled out.
-pub fn decide(
+/// Whether a run passes: a line for people, absent without conditions. `report`: the command that prints its report.
+pub fn of_run(
+    gate: &GateArgs,
+    run: &Run,
+    analysis: &Analysis,
+    report: &str,
+) -> Result<Option<String>, Failure> {
+    let lacks = [without_end(gate, [("the run".to_owned(), analysis)]), data_missing(run, analysis, report)];
+    decide(gate, |condition| condition.of_run(analysis), lacks)
+}
+
+/// Whether a comparison passes, as [`of_run`].
+pub fn of_runs(gate: &GateArgs, comparison: &RunComparison<'_>) -> Result<Option<String>, Failure> {
+    let runs = comparison.runs.iter().map(|run| (format!("run {}", run.label), run.analysis));
+    let data_missing = (!comparison.has_data()).then(|| without_data(comparison));
+    decide(gate, |condition| condition.of_runs(comparison), [without_end(gate, runs), data_missing])
+}
+
+/// A proven regression fails a command, then missing data: a run that did not end, a condition without data, any other comparison without
+/// data. Then with `--strict` a regression that is not ruled out. `lacks`: whether a run did not end, and whether a comparison has no data.
+fn decide(
     gate: &GateArgs,
     checked: impl Fn(&Condition) -> Vec<Checked>,
+    lacks: [Option<Failure>; 2],
 ) -> Result<Option<String>, Failure> {
     let answers: Vec<(&Condition, Vec<Checked>)> =
         gate.fail_if.iter().map(|condition| (condition, checked(condition))).collect();
@@ -34,17 +59,18 @@ pub fn decide(
             answers.iter().flat_map(|(condition, checked)| checked.iter().map(move |one| (*condition, one)));
         all.filter(|(_, one)| one.standing == standing).collect()
     };
-    if let Some(failure) = failure("it is worse", &with(Standing::Worse)) {
-        return Err(failure);
-    }
-    if let Some((condition, _)) = answers.iter().find(|(_, checked)| checked.is_empty()) {
-        let text = format!("failed to apply `{condition}`: no comparison has its metric, workload and arm");
-        return Err(Failure::message(Kind::NoVerdict, text).remedy("the report names what was not compared"));
-    }
+    let about_nothing = answers.iter().find(|(_, checked)| checked.is_empty());
+    let [unfinished, data_missing] = lacks;
     let open = with(Standing::Open);
-    if gate.strict
-        && let Some(failure) = failure("it may be worse (--strict)", &open)
-    {
+    let reasons = [
+        failure("it is worse", &with(Standing::Worse)),
+        unfinished,
+        about_nothing.map(|(condition, _)| without_comparison(condition)),
+        undecided(&with(Standing::NoData)),
+        data_missing,
+        failure("it may be worse (--strict)", &open).filter(|_| gate.strict),
+    ];
+    if let Some(failure) = reasons.into_iter().flatten().next() {
         return Err(failure);
     }
     let [safe, open] = [with(Standing::NotWorse).len(), open.len()];
@@ -57,15 +83,82 @@ pub fn decide(
     Ok((!answers.is_empty()).then(passed))
 }
 
+/// Conditions are not decided by a part of a run.
+fn without_end<'a>(
+    gate: &GateArgs,
+    runs: impl IntoIterator<Item = (String, &'a Analysis)>,
+) -> Option<Failure> {
+    let mut runs = runs.into_iter().filter(|_| !gate.fail_if.is_empty());
+    let (run, why) = runs.find_map(|(run, analysis)| Some((run, unfinished(analysis)?)))?;
+    let text = format!("failed to apply --fail-if: {run} is incomplete: {why}");
+    let remedy = "complete it with `netduel run --resume RUN`, then repeat this command";
+    Some(Failure::message(Kind::NoVerdict, text).remedy(remedy))
+}
+
+fn without_comparison(condition: &Condition) -> Failure {
+    let text = format!("failed to apply `{condition}`: no comparison has its metric, workload and arm");
+    Failure::message(Kind::NoVerdict, text).remedy("the report names what was not compared")
+}
+
+/// Conditions that cover comparisons without data.
+fn undecided(missing: &[(&Condition, &Checked)]) -> Option<Failure> {
+    let ((condition, one), others) = missing.split_first()?;
+    let text = format!("failed to apply `{condition}`: {}: {}{}", one.subject, one.verdict, more(others));
+    let remedy = "the report names what was not compared, and its warnings trials that do not count";
+    Some(Failure::message(Kind::NoVerdict, text).remedy(remedy))
+}
+
+/// The error of a run with a comparison without data; a dropped arm is none, because its warning states why it has none.
+fn data_missing(run: &Run, analysis: &Analysis, report: &str) -> Option<Failure> {
+    if analysis.verdict_possible(|arm| is_dropped(run, arm)) {
+        return None;
+    }
+    let missing = words::without_value(analysis);
+    let text = if missing.is_empty() {
+        "the run ended, but too few trials count for a verdict".to_owned()
+    } else {
+        format!("the run ended, but metrics have no value: {}", missing.join("; "))
+    };
+    Some(Failure::message(Kind::NoVerdict, text).remedy(format!("`{report}` lists the warnings")))
+}
+
+/// Whether a run dropped an arm because a host refused its treatment.
+fn is_dropped(run: &Run, arm: &ArmName) -> bool {
+    run.warnings
+        .iter()
+        .any(|warning| matches!(warning, Warning::ArmDropped { arm: dropped, .. } if dropped == arm))
+}
+
+/// The error of a comparison that lacks a value.
+fn without_data(comparison: &RunComparison<'_>) -> Failure {
+    let (text, remedy) = if comparison.is_of_runs() {
+        (
+            "failed to compare all values of the runs: no arm and workload is in both with the same settings, or one has no valid value",
+            "the sections \"Not compared\" and \"Verdicts\" name them; compare runs of the same plan",
+        )
+    } else {
+        (
+            "failed to compare the run with published figures: no arm has path and traffic of a figure, or one has no valid value",
+            "the section \"Published figures\" names them; compare a run of a plan with the traffic of a figure, for example one of \
+             plans/azure-*.toml",
+        )
+    };
+    Failure::message(Kind::NoVerdict, text).remedy(remedy)
+}
+
 /// One line: the first reason, and the number of the others.
 fn failure(what: &str, reasons: &[(&Condition, &Checked)]) -> Option<Failure> {
     let ((condition, one), others) = reasons.split_first()?;
-    let others = match others.len() {
+    let text = format!("failed by `{condition}`: {what}: {}: {}{}", one.subject, one.verdict, more(others));
+    Some(Failure::message(Kind::Gate, text))
+}
+
+/// How many reasons a line does not name.
+fn more(others: &[(&Condition, &Checked)]) -> String {
+    match others.len() {
         0 => String::new(),
         count => format!(" (and {count} more)"),
-    };
-    let text = format!("failed by `{condition}`: {what}: {}: {}{others}", one.subject, one.verdict);
-    Some(Failure::message(Kind::Gate, text))
+    }
 }
 
 #[cfg(test)]
@@ -79,21 +172,33 @@ mod tests {
 
     /// The answer when every condition is about comparisons with these standings.
     fn decided(strict: bool, standings: &[Standing]) -> Result<Option<String>, Failure> {
-        decide(&gate(strict), |condition| {
+        decided_without(strict, standings, [None, None])
+    }
+
+    fn decided_without(
+        strict: bool,
+        standings: &[Standing],
+        lacks: [Option<Failure>; 2],
+    ) -> Result<Option<String>, Failure> {
+        let checked = |condition: &Condition| -> Vec<Checked> {
             let checked = |standing: &Standing| Checked {
                 subject: condition.to_string().split(' ').next().unwrap_or_default().to_owned(),
                 verdict: "12 % lower".to_owned(),
                 standing: *standing,
             };
             standings.iter().map(checked).collect()
-        })
+        };
+        decide(&gate(strict), checked, lacks)
     }
 
     #[test]
     fn gate_fails_by_proven_regressions_and_strictly_also_by_open_ones() {
-        use Standing::{NotWorse, Open, Worse};
+        use Standing::{NoData, NotWorse, Open, Worse};
         for (strict, standings, code) in [
             (false, &[NotWorse, NotWorse][..], None),
+            (false, &[NotWorse, NoData], Some(Kind::NoVerdict)),
+            (false, &[Worse, NoData], Some(Kind::Gate)),
+            (true, &[Open, NoData], Some(Kind::NoVerdict)),
             (false, &[NotWorse, Open], None),
             (false, &[Open, Worse], Some(Kind::Gate)),
             (false, &[], Some(Kind::NoVerdict)),
@@ -105,6 +210,27 @@ mod tests {
             let answer = decided(strict, standings).err().map(|failure| failure.kind);
             assert_eq!(answer, code, "strict {strict}: {standings:?}");
         }
+    }
+
+    #[test]
+    fn missing_data_comes_after_proven_regressions_and_before_open_ones() {
+        use Standing::{NoData, NotWorse, Open, Worse};
+        let lacking = |name: &str| Some(Failure::message(Kind::NoVerdict, name));
+        for (standings, has_end, has_data, line) in [
+            (&[Worse][..], false, false, "it is worse"),
+            (&[NoData], false, false, "no end"),
+            (&[NoData], true, false, "failed to apply `throughput < -5 %`: throughput: 12 % lower ("),
+            (&[Open], true, false, "no data"),
+            (&[NotWorse], true, false, "no data"),
+            (&[Open], true, true, "it may be worse (--strict)"),
+        ] {
+            let lacks = [lacking("no end").filter(|_| !has_end), lacking("no data").filter(|_| !has_data)];
+            let failure = decided_without(true, standings, lacks).expect_err(line).to_string();
+            assert!(failure.contains(line), "{standings:?}: {failure}");
+        }
+        // Without conditions only the data counts.
+        let none = GateArgs::default();
+        assert!(decide(&none, |_| Vec::new(), [None, lacking("no data")]).is_err());
     }
 
     #[test]
@@ -123,6 +249,6 @@ mod tests {
             "passed: no regression beyond --fail-if is shown; ruled out in 2 of 4 comparisons"
         );
         let none = GateArgs::default();
-        assert_eq!(decide(&none, |_| Vec::new()).expect("nothing is asked"), None);
+        assert_eq!(decide(&none, |_| Vec::new(), [None, None]).expect("nothing is asked"), None);
     }
 }

@@ -53,8 +53,13 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
     publication::tell_adjustments(&own);
     // Conditions name arms and workloads as the user does.
     let judged = netduel_report::analyse_run(&run);
-    let decided = gate::decide(&args.gate, |condition| condition.of_run(&judged));
-    let checks = Checks::of_run(&run, &judged, args.gate.rules());
+    let command = report_command(&store, &args.run);
+    let decided = if args.gate.fail_if.is_empty() {
+        Ok(None)
+    } else {
+        gate::of_run(&args.gate, &run, &judged, &command)
+    };
+    let checks = Checks { command, ..Checks::of_run(&run, &judged, args.gate.rules()) };
     let mut run = redaction::run(run)?;
     if redaction::is_on() {
         // What this command line says of the author is meant to be shown.
@@ -83,6 +88,14 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
         None => print_report(args, &store, (&run, &analysis, &checks), format.unwrap_or(Format::Text))?,
     }
     decided.map(|line| line.iter().for_each(|line| tell(line)))
+}
+
+/// The command that prints the report of a run, also when another run is the last one, or of a file outside of the store.
+fn report_command(store: &Store, name: &str) -> String {
+    match store.id_of(name) {
+        Ok(id) => command_of(&["report", id.as_str()]),
+        Err(_) => command_of(&["report", name]),
+    }
 }
 
 /// Prints a report on standard output.

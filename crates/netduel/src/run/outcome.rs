@@ -2,14 +2,13 @@
 use std::path::PathBuf;
 
 use netduel_control::coordinator::RunError;
-use netduel_model::ids::{ArmName, RunId};
+use netduel_model::ids::RunId;
 use netduel_model::publication::Publication;
 use netduel_model::run::{Run, RunEnd};
-use netduel_model::warning::Warning;
 use netduel_report::analysis::Analysis;
 use netduel_report::checks::Checks;
+use netduel_report::document;
 use netduel_report::json::report::ReportDocument;
-use netduel_report::{document, words};
 use netduel_store::Store;
 
 use crate::cli::shared::{GateArgs, LiveArgs};
@@ -20,7 +19,7 @@ use crate::pipeline;
 use crate::program;
 use crate::redaction;
 use crate::report_file::{Destination, summary, text, write};
-use crate::run_store::{for_store, resume_command};
+use crate::run_store::{command_of, for_store, resume_command};
 
 /// Destinations and form of a run's output.
 pub struct Output {
@@ -112,40 +111,22 @@ pub fn finish(
     }
 }
 
-/// Whether a complete run passes: its conditions, and data in every comparison. A proven loss matters more than missing data.
+/// Whether a complete run passes: its conditions, and data in every comparison.
 fn judge(run: &Run, analysis: &Analysis, output: &Output) -> Result<(), Failure> {
-    let decided = gate::decide(&output.gate, |condition| condition.of_run(analysis));
+    let decided = gate::of_run(&output.gate, run, analysis, &report_command(run));
     with_pseudonyms(run, analysis, output, |run, analysis, checks| {
         pipeline::announce(checks, &document::of_run(run, analysis), decided.as_ref());
         Ok(())
     })?;
-    let passed = match decided {
-        Err(failure) if failure.kind == Kind::Gate => return Err(failure),
-        other => other,
-    };
-    if !analysis.verdict_possible(|arm| is_dropped(run, arm)) {
-        let missing = words::without_value(analysis);
-        let text = if missing.is_empty() {
-            "the run ended, but too few trials count for a verdict".to_owned()
-        } else {
-            format!("the run ended, but metrics have no value: {}", missing.join("; "))
-        };
-        return Err(Failure::message(Kind::NoVerdict, text).remedy(format!(
-            "`{}` lists the warnings",
-            for_store(&format!("netduel report {}", run.header.id))
-        )));
-    }
-    if let Some(line) = passed? {
+    if let Some(line) = decided? {
         tell(&line);
     }
     Ok(())
 }
 
-/// Whether a run dropped an arm because a host refused its treatment.
-fn is_dropped(run: &Run, arm: &ArmName) -> bool {
-    run.warnings
-        .iter()
-        .any(|warning| matches!(warning, Warning::ArmDropped { arm: dropped, .. } if dropped == arm))
+/// The command that prints the report of a stored run.
+fn report_command(run: &Run) -> String {
+    command_of(&["report", run.header.id.as_str()])
 }
 
 /// Shows the run, with pseudonyms when the user wants them. What judges the run has its names.
@@ -156,6 +137,7 @@ fn with_pseudonyms(
     show: impl FnOnce(&Run, &Analysis, &Checks) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let checks = Checks::of_run(run, analysis, output.gate.rules());
+    let checks = Checks { command: report_command(run), ..checks };
     if !redaction::is_on() {
         return show(run, analysis, &checks);
     }
@@ -186,8 +168,7 @@ fn show(run: &Run, analysis: &Analysis, checks: &Checks, output: &Output) -> Res
     if let Some(destination) = &output.out {
         say(output.json, &format!("Report:  {}", destination.path.display()))?;
     }
-    let command = for_store(&format!("netduel report {}", run.header.id));
-    say(output.json, &format!("Evidence, advice and details: {command}"))
+    say(output.json, &format!("Evidence, advice and details: {}", report_command(run)))
 }
 
 /// Standard output is reserved for the JSON document, if there is one.
