@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::analysis::compare::{Fact, Owner, RunFacts, Side};
+use crate::analysis::compare::{Aspect, Fact, Owner, RunFacts, Side};
 use crate::analysis::{Analysis, ArmAnalysis, ArmValues, MetricAnalysis, WorkloadAnalysis, analyse};
 use crate::json::baseline::{
     Aspects, BaselineContent, BaselineDocument, BaselineFacts, BaselineMetric, BaselineRun, BaselineValues,
@@ -159,6 +159,16 @@ fn listed(grouped: BaselineFacts) -> RunFacts {
     RunFacts(facts)
 }
 
+/// Adds the sizes of the hosts that the cloud named to those of the plan: a baseline file has no snapshots.
+fn add_sizes(plan: &mut ResolvedPlan, facts: &RunFacts) {
+    for fact in facts.0.iter().filter(|fact| fact.aspect == Aspect::Size && fact.name == "size") {
+        let Owner::Host(host) = &fact.owner else { continue };
+        if let Some(host) = plan.hosts.get_mut(host) {
+            host.size.get_or_insert_with(|| fact.value.clone());
+        }
+    }
+}
+
 impl Baseline {
     /// Reads a baseline file. `upgrade` brings a line of a run file of an older format to the newest.
     pub fn parse(text: &str, upgrade: impl Fn(&mut Value, u32)) -> Result<Self, BaselineError> {
@@ -190,12 +200,14 @@ impl Baseline {
 
     fn of(
         content: BaselineContent,
-        plan: ResolvedPlan,
+        mut plan: ResolvedPlan,
         warnings: &[Warning],
         end: Option<&RunEnd>,
     ) -> Result<Self, BaselineError> {
         let run = content.run;
         let seed = run.seed.parse().map_err(|_| BaselineError("its seed is no number".to_owned()))?;
+        let facts = listed(content.facts);
+        add_sizes(&mut plan, &facts);
         let mut analysis = analyse(&plan, None, &[], warnings, end);
         analysis.warnings = warnings.to_vec();
         analysis.blocks = content.blocks;
@@ -225,7 +237,7 @@ impl Baseline {
             report: None,
             bed: None,
         };
-        Ok(Self { header, analysis, facts: listed(content.facts) })
+        Ok(Self { header, analysis, facts })
     }
 
     /// The baseline as a side of a comparison.

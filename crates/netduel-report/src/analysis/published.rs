@@ -12,7 +12,7 @@ use netduel_model::workload::WorkUnit;
 use netduel_stats::paired::{self, Estimate};
 
 use super::sizes::common_size;
-use super::{Analysis, ArmAnalysis, ArmPackets, ArmValues, Bound, MetricAnalysis, WorkloadAnalysis};
+use super::{Analysis, ArmAnalysis, ArmValues, Bound, MetricAnalysis, WorkloadAnalysis};
 
 /// A run beside the figures.
 #[derive(Debug, Clone, Copy)]
@@ -150,8 +150,9 @@ impl Published {
                 metrics.find(|metric| metric.metric == wanted)
             }
             Self::Packets(packets) => {
-                let has_frame = |way: &ArmPackets| way.path.frame == packets.frame;
-                if arm.search.is_some() || !arm.packets.iter().any(has_frame) {
+                // A baseline file has the settings of the workload, and no trial.
+                let path = arm.workload.traffic.facts().packets?;
+                if path.search.is_some() || path.frame != packets.frame {
                     return None;
                 }
                 metrics.find(|metric| metric.metric == Metric::DatagramRate && metric.is_packet_rate())

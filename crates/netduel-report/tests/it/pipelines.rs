@@ -1,20 +1,22 @@
 //! What pipelines read: JUnit XML after a schema, annotations, and the baseline file as a run of a comparison.
 use std::process::Command;
 
+use netduel_model::published::publication_named;
 use netduel_model::run::Run;
 use netduel_model::warning::Warning;
-use netduel_report::analysis::compare::{RunComparison, Side, compare};
+use netduel_report::analysis::compare::{RunComparison, Side, compare, compare_with};
 use netduel_report::baseline::Baseline;
 use netduel_report::checks::{Checks, Outcome, Rules};
 use netduel_report::gate::Condition;
 use netduel_report::json::compare::CompareDocument;
-use netduel_report::{analyse_run, github, junit};
+use netduel_report::{analyse_run, github, junit, words};
 use netduel_store::format::upgrade;
 use netduel_test_support::skip;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::builder::{Recipe, build};
 use crate::json::{baseline, origin, printed};
+use crate::packets;
 
 const SCHEMA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/junit.xsd");
 
@@ -207,6 +209,26 @@ fn baseline_file_gives_the_verdicts_and_differences_of_its_run() {
         whole["comparisons"].as_array().unwrap().len()
     );
     assert!(text.len() < 150_000, "{} bytes", text.len());
+}
+
+#[test]
+fn baseline_file_is_set_against_published_packet_rates_as_its_run() {
+    let mut run = packets::swept();
+    for host in run.header.hosts.values_mut() {
+        let cloud = json!({"provider": "azure", "evidence": "", "size": "Standard_E192ids_v6"});
+        host.cloud = serde_json::from_value(cloud).unwrap();
+    }
+    let analysis = analyse_run(&run);
+    let read = Baseline::parse(&baseline(&run).to_string(), upgrade).unwrap();
+    let publication = publication_named("azure-dpdk-2025").unwrap();
+    let [whole, small] = [Side::of(&run, &analysis), read.side()].map(|side| {
+        let comparison = compare_with(&[side], &[publication]);
+        assert!(comparison.has_data() && words::other_sizes(&comparison).is_empty());
+        printed(&CompareDocument::of(&comparison, &origin()))["published"].clone()
+    });
+    // Frames of 512 B have no published rate.
+    assert_eq!(whole[0]["values"].as_array().unwrap().len(), 2, "{whole}");
+    assert_eq!(small, whole);
 }
 
 #[test]
