@@ -27,6 +27,7 @@ mod failover_page;
 mod figures;
 mod findings;
 mod formats;
+mod gate;
 mod history;
 mod hostile;
 mod hosts;

@@ -228,10 +228,11 @@ fn strict_gate_of_a_run_fails_where_the_blocks_are_too_few() {
     let plan = bench.plan(&short_plan(TWO_PATHS, STREAM, "blocks_min = 2\nblocks_max = 2"));
     let plan = plan.to_str().unwrap();
     let gate = ["--fail-if", "throughput < -5 %"];
-    let open = bench.run([&["run", plan, "--strict"][..], &gate].concat()).expect_code(11);
-    let line = "it may be worse (--strict): throughput of stream on accelerated: inconclusive";
-    assert!(open.stderr.contains(line), "{}", open.stderr);
     // On a busy machine a trial may not count.
+    let open = bench.run([&["run", plan, "--strict"][..], &gate].concat());
+    assert!(matches!(open.code, Some(6 | 11)), "{}", open.stderr);
+    let line = "it may be worse (--strict): throughput of stream on accelerated: inconclusive";
+    assert_eq!(open.stderr.contains(line), open.code == Some(11), "{}", open.stderr);
     let passed = bench.run([&["run", plan][..], &gate].concat());
     assert!(matches!(passed.code, Some(0 | 6)), "{}", passed.stderr);
     let line = "passed: no regression beyond --fail-if is shown; ruled out in 0 of 1 comparisons";
