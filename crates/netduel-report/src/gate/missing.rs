@@ -2,7 +2,7 @@
 use netduel_model::ids::{ArmName, WorkloadName};
 
 use crate::analysis::MetricAnalysis;
-use crate::analysis::compare::{RunComparison, Unmatched};
+use crate::analysis::compare::{RunComparison, RunVerdict, Subject, Unmatched};
 use crate::words;
 
 /// A metric of a workload of an arm in which a run is not compared with the first one.
@@ -25,7 +25,7 @@ pub(crate) fn of<'a>(comparison: &'a RunComparison<'_>) -> Vec<Missing<'a>> {
     for workload in &first.analysis.workloads {
         for metric in &workload.judged {
             for arm in &workload.arms {
-                let of_run = |run| Missing { run, arm: &arm.arm, workload: &workload.name, metric };
+                let of_run = move |run| Missing { run, arm: &arm.arm, workload: &workload.name, metric };
                 let all = (1..comparison.runs.len()).map(of_run);
                 missing.extend(all.filter(|one| !one.is_compared(comparison)));
             }
@@ -36,12 +36,9 @@ pub(crate) fn of<'a>(comparison: &'a RunComparison<'_>) -> Vec<Missing<'a>> {
 
 impl Missing<'_> {
     fn is_compared(&self, comparison: &RunComparison<'_>) -> bool {
-        let own = comparison
-            .subjects
-            .iter()
-            .filter(|subject| subject.arm == *self.arm && subject.workload.name == *self.workload);
-        own.flat_map(|subject| &subject.verdicts)
-            .any(|verdict| verdict.run == self.run && verdict.metric == self.metric.metric)
+        let is_own = |one: &&Subject| one.arm == *self.arm && one.workload.name == *self.workload;
+        let is_it = |one: &RunVerdict| one.run == self.run && one.metric == self.metric.metric;
+        comparison.subjects.iter().filter(is_own).flat_map(|subject| &subject.verdicts).any(is_it)
     }
 
     /// Whether the arm or the workload is not compared for this reason.

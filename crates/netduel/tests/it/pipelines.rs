@@ -76,8 +76,7 @@ fn gate_of_a_stored_run_needs_its_data_and_its_end() {
     let gate = ["--out", "report.xml", "--fail-if", "latency-p50 > 50 %"];
     let path = stored_run(&bench, "empty", "6.18.44");
     let text = std::fs::read_to_string(&path).unwrap();
-    let is_of_arm =
-        |line: &&str| line.starts_with("{\"trial\"") && line.contains("\"arm\":\"accelerated\"");
+    let is_of_arm = |line: &&str| line.starts_with("{\"trial\"") && line.contains("\"arm\":\"accelerated\"");
     let kept: Vec<&str> = text.lines().filter(|line| !is_of_arm(line)).collect();
     assert_eq!(kept.len() + 8, text.lines().count());
     std::fs::write(&path, kept.join("\n") + "\n").unwrap();
