@@ -1,4 +1,5 @@
 //! A run: one execution of a plan.
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -67,6 +68,14 @@ impl RunHeader {
     /// What the author adds to reports: the command line has precedence over the plan.
     pub fn publication(&self) -> Publication {
         self.annotations.publication.over(&self.plan.report)
+    }
+
+    /// The plan without names that only its bed has, as [`ResolvedPlan::without_names_of`]: two runs of one plan on two beds have the same.
+    pub fn plan_without_bed(&self) -> Cow<'_, ResolvedPlan> {
+        match &self.bed {
+            Some(bed) => Cow::Owned(self.plan.without_names_of(bed)),
+            None => Cow::Borrowed(&self.plan),
+        }
     }
 
     /// Whether both headers are of one run: a copy of its file may have another name, and keeps start and seed.

@@ -38,6 +38,20 @@ impl ResolvedPlan {
         if faults.is_empty() { Ok(self) } else { Err(faults) }
     }
 
+    /// The plan with the names that only this bed has replaced by what they stand for, so that it equals the same plan on another bed: the resource
+    /// group of treatments, and in treatments, events and packet workloads the interface of the NIC that carries the traffic of the arm. A
+    /// plan that names them itself means the same. Addresses and required interfaces stay.
+    #[must_use]
+    pub fn without_names_of(&self, bed: &RunBed) -> Self {
+        let mut plan = self.clone();
+        for arm in &mut plan.arms {
+            let nics = self.nics_of(arm, bed);
+            unbind_treatments(arm, &nics, &bed.group);
+            unbind_traffic(arm, &nics);
+        }
+        plan
+    }
+
     /// The NICs of an arm at both ends; none without a bed.
     fn nics_of<'b>(&self, arm: &Arm, bed: &'b RunBed) -> Vec<NicOfArm<'b>> {
         let at = |role: Role| {
@@ -115,6 +129,52 @@ fn bind_events(arm: &mut Arm, nics: &[NicOfArm<'_>], faults: &mut Vec<BedFault>)
     }
 }
 
+/// Undoes what [`bind_treatments`] did, and removes the resource group of the bed.
+fn unbind_treatments(arm: &mut Arm, nics: &[NicOfArm<'_>], group: &str) {
+    let mut unbound: Vec<Treatment> = Vec::new();
+    for mut treatment in std::mem::take(&mut arm.treatments) {
+        treatment.action.remove_resource_group(group);
+        let is_of_arm =
+            treatment.action.interface().is_some_and(|own| is_of_all_ends(nics, treatment.on, own));
+        if is_of_arm {
+            treatment.action.set_interface(TreatmentAction::NIC_OF_ARM);
+        }
+        // Ends whose interfaces have other names have a treatment each.
+        let is_other_end =
+            |last: &&mut Treatment| is_of_arm && last.action == treatment.action && last.on != treatment.on;
+        match unbound.last_mut().filter(is_other_end) {
+            Some(last) => last.on = Side::Both,
+            None => unbound.push(treatment),
+        }
+    }
+    arm.treatments = unbound;
+}
+
+/// Removes the interfaces of the arm from its events and packet workloads.
+fn unbind_traffic(arm: &mut Arm, nics: &[NicOfArm<'_>]) {
+    for workload in &mut arm.workloads {
+        for event in workload.traffic.events_mut() {
+            if event.interface.as_deref().is_some_and(|own| is_of_all_ends(nics, event.on, own)) {
+                event.interface = None;
+            }
+        }
+        let Some(packets) = workload.traffic.facts().packets else { continue };
+        let named = |role: Role| {
+            let nic = nics.iter().find(|nic| nic.role == role);
+            let of_arm = nic.map(|nic| nic.interfaces()).unwrap_or_default();
+            packets.interface(role).filter(|own| !of_arm.contains(own)).map(str::to_owned)
+        };
+        let (client, server) = (named(Role::Client), named(Role::Server));
+        workload.traffic.set_interfaces(client.as_ref(), server.as_ref());
+    }
+}
+
+/// Whether an interface is that of the arm at each of these ends.
+fn is_of_all_ends(nics: &[NicOfArm<'_>], on: Side, interface: &str) -> bool {
+    let mut ends = nics.iter().filter(|nic| on.includes(nic.role)).peekable();
+    ends.peek().is_some() && ends.all(|nic| nic.interface() == Some(interface))
+}
+
 /// Notes changes of other interfaces than those of the arm, and second changes of one thing. Interfaces of a NIC that the guest does not show are
 /// not judged. Nor are they where the arm switches a NIC of this end, or stops its VM: it then has another virtual function than now, or none.
 fn check_interfaces(arm: &Arm, nics: &[NicOfArm<'_>], faults: &mut Vec<BedFault>) {
@@ -174,6 +234,7 @@ mod tests {
     use super::*;
     use crate::bed::{self, SeenNic, SeenVf, VfUse};
     use crate::plan::parse;
+    use crate::workload::Workload;
 
     const THREE_NICS: &str = "Standard_DS4_v2";
     const TWO_NICS: &str = "Standard_D4s_v3";
@@ -345,5 +406,67 @@ mod tests {
         bed.vms[2].nics[1].seen.as_mut().expect("it is seen").interface = "ens5".to_owned();
         let faults = faults(plan, &bed).concat();
         assert!(faults.contains("the arm one cannot exchange its hosts"), "{faults}");
+    }
+
+    /// A plan as it runs on a bed, with every name of the bed.
+    fn filled(plan: &ResolvedPlan, bed: &RunBed) -> ResolvedPlan {
+        let mut plan = plan.clone();
+        for treatment in plan.arms.iter_mut().flat_map(|arm| &mut arm.treatments) {
+            treatment.action.set_resource_group(&bed.group);
+        }
+        plan.with_interfaces_of(bed).expect("no name is wrong").with_paths_of(bed)
+    }
+
+    /// The treatments and workloads of each arm.
+    fn settings(plan: &ResolvedPlan) -> Vec<(Vec<Treatment>, Vec<Workload>)> {
+        plan.arms.iter().map(|arm| (arm.treatments.clone(), arm.workloads.clone())).collect()
+    }
+
+    #[test]
+    fn plans_on_beds_of_two_sizes_are_equal_without_the_names_of_the_beds() {
+        let plan = plan(
+            "{ queues = 1 }, { azure-nic = \"vm1-synthetic\", accelerated = true, on = \"client\" }",
+            "{ offload = \"tso\", value = \"off\" }",
+        );
+        let beds = [(THREE_NICS, "netduel-large"), (TWO_NICS, "netduel-small")]
+            .map(|(size, group)| RunBed { group: group.to_owned(), ..two_nic(size) });
+        let [large, small] = beds.each_ref().map(|bed| filled(&plan, bed));
+        for (one, other) in settings(&large).iter().zip(settings(&small)) {
+            assert!(one.0 != other.0 && one.1 != other.1, "the beds have other names: {one:?} {other:?}");
+        }
+        for (filled, bed) in [large, small].iter().zip(&beds) {
+            assert_eq!(settings(&filled.without_names_of(bed)), settings(&plan));
+        }
+    }
+
+    #[test]
+    fn names_that_differ_between_the_ends_and_those_of_packet_workloads_are_replaced() {
+        let keys = "network = \"synthetic\"\ntreatments = [{ offload = \"tso\", value = \"off\" }]";
+        let text = format!(
+            "name = \"x\"\nquestion = \"?\"\n[hosts.vm1]\nbed = \"vm1\"\n[hosts.vm2]\nbed = \"vm2\"\n{}{}\
+             [[workloads]]\nname = \"w\"\ntype = \"pps\"\nframe = 1518\nflows = 16\n",
+            arm("one", ["vm1", "vm2"], keys),
+            arm("two", ["vm1", "vm2"], "network = \"accelerated\""),
+        );
+        let plan = parse(&text, "x.toml").unwrap_or_else(|errors| panic!("{errors}"));
+        let mut bed = two_nic(THREE_NICS);
+        bed.vms[1].nics[1].seen.as_mut().expect("it is seen").interface = "ens5".to_owned();
+        let filled = filled(&plan, &bed);
+        let packets = filled.arms[0].workloads[0].traffic.facts().packets.expect("they are packets");
+        assert_eq!(Role::ALL.map(|role| packets.interface(role)), [Some("eth1"), Some("ens5")]);
+        assert_eq!(filled.arms[0].treatments.len(), 2, "an end has a treatment each");
+        assert_eq!(settings(&filled.without_names_of(&bed)), settings(&plan));
+    }
+
+    #[test]
+    fn names_of_others_than_the_bed_stay() {
+        let group = "resource-group = \"others\"";
+        let nic =
+            format!("{{ azure-nic = \"vm1-synthetic\", accelerated = true, on = \"client\", {group} }}");
+        let plan = plan(&nic, "{ mtu = 1400, interface = \"enP1\" }");
+        let bed = two_nic(THREE_NICS);
+        let arms = filled(&plan, &bed).without_names_of(&bed).arms;
+        assert_eq!(arms[0].treatments[0].action.resource_group(), Some("others"));
+        assert_eq!(arms[1].treatments[0].action.interface(), Some("enP1"), "the plan names the VF");
     }
 }

@@ -524,6 +524,15 @@ impl TreatmentAction {
         }
     }
 
+    /// Removes the resource group of a treatment of the provider where it is this one.
+    pub(super) fn remove_resource_group(&mut self, group: &str) {
+        if let Self::AzureNic { resource_group, .. } | Self::AzurePlacement { resource_group, .. } = self
+            && resource_group.as_deref() == Some(group)
+        {
+            *resource_group = None;
+        }
+    }
+
     /// Whether the coordinator makes it, by the provider's interface.
     pub fn is_of_provider(&self) -> bool {
         matches!(self, Self::AzureNic { .. } | Self::AzurePlacement { .. })
