@@ -114,6 +114,7 @@ fn grouped(facts: &RunFacts) -> BaselineFacts {
                 let host = grouped.hosts.entry(host.clone()).or_default();
                 host.interfaces.entry(interface.clone()).or_default()
             }
+            (Owner::Arm(arm), _) => grouped.arms.entry(arm.clone()).or_default(),
             (Owner::Workload(arm, workload), _) => {
                 let own = |one: &WorkloadFacts| one.arm == *arm && one.workload == *workload;
                 let place = grouped.workloads.iter().position(own).unwrap_or(grouped.workloads.len());
@@ -146,6 +147,9 @@ fn listed(grouped: BaselineFacts) -> RunFacts {
         }
     };
     add(&Owner::Run, None, grouped.run);
+    for (arm, aspects) in grouped.arms {
+        add(&Owner::Arm(arm), None, aspects);
+    }
     for one in grouped.workloads {
         add(&Owner::Workload(one.arm, one.workload), None, one.facts);
     }

@@ -118,6 +118,10 @@ pub struct BaselineFacts {
     /// Of hosts, by name.
     #[schemars(with = "BTreeMap<String, HostFacts>")]
     pub hosts: BTreeMap<HostName, HostFacts>,
+    /// Of arms, by name; absent in files of earlier versions.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, AspectNames>")]
+    pub arms: BTreeMap<ArmName, Aspects>,
     /// Of workloads.
     pub workloads: Vec<WorkloadFacts>,
 }

@@ -315,8 +315,10 @@ pub enum NotComparedReason {
     Missing,
     /// This run has it, and the first one does not.
     Additional,
-    /// Client and server are other hosts of the plan.
+    /// Client and server are other hosts of the plan, also where only one run exchanges them.
     Hosts,
+    /// The traffic uses another network of the bed.
+    Network,
     /// The arm has other treatments.
     Treatments,
     /// The traffic, its timing, its family or its DSCP differs.
@@ -371,6 +373,7 @@ impl RunDifference {
         let (host, arm, workload) = match &one.owner {
             Owner::Run => (None, None, None),
             Owner::Host(host) => (Some(host.to_string()), None, None),
+            Owner::Arm(arm) => (None, Some(arm.to_string()), None),
             Owner::Workload(arm, workload) => (None, Some(arm.to_string()), Some(workload.to_string())),
         };
         let value = |(run, value): (usize, &Option<String>)| RunFact {
@@ -463,6 +466,7 @@ impl NotCompared {
                 Reason::Missing => NotComparedReason::Missing,
                 Reason::Additional => NotComparedReason::Additional,
                 Reason::Pair(_) => NotComparedReason::Hosts,
+                Reason::Network(_) => NotComparedReason::Network,
                 Reason::Treatments(_) => NotComparedReason::Treatments,
                 Reason::Settings(_) => NotComparedReason::Settings,
             },

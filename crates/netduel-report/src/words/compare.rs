@@ -1,6 +1,8 @@
 //! The words of a comparison of runs: verdicts, differences between the runs, and what is not compared.
+use netduel_model::bed::BedNetwork;
 use netduel_model::plan::{Pair, Treatment};
 use netduel_model::units::plural;
+use netduel_model::word::word;
 use netduel_stats::unpaired::values_needed;
 use netduel_stats::verdict::Verdict;
 
@@ -193,8 +195,13 @@ pub fn unmatched(comparison: &RunComparison<'_>, one: &Unmatched) -> String {
         Reason::Missing => format!("{first} has it, {own} does not"),
         Reason::Additional => format!("{own} has it, {first} does not"),
         Reason::Pair(pairs) => {
-            let [before, after] = pairs.each_ref().map(pair);
+            let [before, after] = pairs.each_ref().map(|all| hosts(all));
             format!("other hosts ({first}: {before}; {own}: {after})")
+        }
+        Reason::Network(networks) => {
+            let words = |network: Option<BedNetwork>| network.map_or("none", |network| word(&network));
+            let [before, after] = networks.map(words);
+            format!("another network of the bed ({first}: {before}; {own}: {after})")
         }
         Reason::Treatments(treatments) => {
             let [before, after] = treatments.each_ref().map(|all| changes(all));
@@ -208,8 +215,10 @@ pub fn unmatched(comparison: &RunComparison<'_>, one: &Unmatched) -> String {
     format!("{what}: {reason}")
 }
 
-fn pair(pair: &Pair) -> String {
-    format!("{} to {}", pair.client, pair.server)
+/// The hosts of an arm, those of the second half of a crossover last: `a to b, then c to d`.
+fn hosts(pairs: &[Pair]) -> String {
+    let words = pairs.iter().map(|pair| format!("{} to {}", pair.client, pair.server));
+    words.collect::<Vec<_>>().join(", then ")
 }
 
 fn changes(treatments: &[Treatment]) -> String {

@@ -21,7 +21,7 @@ use serde_json::json;
 use crate::builder::{Recipe, build};
 
 /// A quiet run of one workload; the seed also makes its name.
-fn run(effect: f64, seed: u64) -> Run {
+pub fn run(effect: f64, seed: u64) -> Run {
     let mut run = build(&Recipe {
         blocks: 12,
         effect,
@@ -34,19 +34,24 @@ fn run(effect: f64, seed: u64) -> Run {
     run
 }
 
-fn host(name: &str) -> HostName {
+pub fn host(name: &str) -> HostName {
     name.parse().unwrap()
 }
 
 /// Compares runs and hands the result to a test.
-fn compared<T>(runs: &[Run], test: impl FnOnce(&RunComparison<'_>) -> T) -> T {
+pub fn compared<T>(runs: &[Run], test: impl FnOnce(&RunComparison<'_>) -> T) -> T {
     let analyses: Vec<Analysis> = runs.iter().map(analyse_run).collect();
     let sides: Vec<Side<'_>> = runs.iter().zip(&analyses).map(|(run, own)| Side::of(run, own)).collect();
     test(&compare(&sides))
 }
 
 /// The verdict on an arm's metric.
-fn verdict<'a>(comparison: &'a RunComparison<'_>, arm: &str, metric: Metric, run: usize) -> &'a RunVerdict {
+pub fn verdict<'a>(
+    comparison: &'a RunComparison<'_>,
+    arm: &str,
+    metric: Metric,
+    run: usize,
+) -> &'a RunVerdict {
     let subject = comparison.subjects.iter().find(|subject| subject.arm.as_str() == arm).unwrap();
     subject.verdicts.iter().find(|verdict| verdict.metric == metric && verdict.run == run).unwrap()
 }

@@ -9,10 +9,10 @@ use netduel_stats::verdict::{Forecast, Verdict};
 
 use crate::builder::{Recipe, build};
 
-const BLOCKS: u32 = 16;
+pub const BLOCKS: u32 = 16;
 
 /// A run whose second arm begins on the hosts c and d, which are twice as fast as a and b.
-fn run(effect: f64, blocks: u32, is_crossover: bool) -> Run {
+pub fn run(effect: f64, blocks: u32, is_crossover: bool) -> Run {
     let recipe = Recipe { effect, noise: 0.004, workloads: vec!["bulk"], blocks, ..Recipe::default() };
     let mut run = build(&recipe);
     let plan = &mut run.header.plan;

@@ -12,6 +12,7 @@ mod browser;
 mod builder;
 mod compare;
 mod compare_document;
+mod compare_plans;
 mod contrast;
 mod counter_ratios;
 mod crossover;

@@ -10,6 +10,7 @@ use netduel_model::workload::{Role, Workload};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::arm_facts;
 use super::host_facts::{self, Later};
 use crate::words;
 
@@ -72,6 +73,8 @@ pub enum Owner {
     Run,
     /// A host of the plan.
     Host(HostName),
+    /// An arm.
+    Arm(ArmName),
     /// A workload of an arm.
     Workload(ArmName, WorkloadName),
 }
@@ -96,6 +99,7 @@ impl Difference {
         match &self.owner {
             Owner::Run => fact.clone(),
             Owner::Host(host) => format!("{fact} of host {host}"),
+            Owner::Arm(arm) => format!("{fact} of arm {arm}"),
             Owner::Workload(arm, workload) => format!("{fact} of {workload} on {arm}"),
         }
     }
@@ -156,9 +160,10 @@ pub(super) fn differences(runs: &[&RunFacts]) -> Vec<Difference> {
             }
         }
     }
-    // A workload that a run lacks is not compared, and has its reason there.
+    // An arm or a workload that a run lacks is not compared, and has its reason there. Baseline files of earlier versions have no facts of
+    // arms.
     let is_in_all = |one: &Difference| {
-        !matches!(one.owner, Owner::Workload(..)) || one.values.iter().all(Option::is_some)
+        !matches!(one.owner, Owner::Arm(_) | Owner::Workload(..)) || one.values.iter().all(Option::is_some)
     };
     differences.retain(|one| is_in_all(one) && one.values.windows(2).any(|two| two.first() != two.last()));
     differences
@@ -222,6 +227,7 @@ impl RunFacts {
         let mut facts = Self(Vec::new());
         facts.add_notes(header);
         facts.add_plan(&header.plan);
+        facts.add_arms(&header.plan);
         for (name, snapshot) in &header.hosts {
             let owner = Owner::Host(name.clone());
             facts.add_host(name, &header.plan, snapshot);
@@ -284,6 +290,16 @@ impl RunFacts {
                 let owner = Owner::Workload(arm.name.clone(), workload.name.clone());
                 self.add(Aspect::Pinning, &owner, "cores of the threads", Some(pins(workload)));
             }
+        }
+    }
+
+    fn add_arms(&mut self, plan: &ResolvedPlan) {
+        for arm in &plan.arms {
+            let owner = Owner::Arm(arm.name.clone());
+            let mut add = |aspect, fact: &str, value| self.add(aspect, &owner, fact, value);
+            add(Aspect::Access, "server addresses", Some(arm_facts::server_addresses(arm)));
+            add(Aspect::Interface, "required path", Some(arm_facts::required_path(arm)));
+            add(Aspect::Note, "expected rate", Some(arm_facts::expected_rate(arm)));
         }
     }
 

@@ -1,4 +1,7 @@
 //! Which arms and workloads of several plans are the same, by name and settings. What cannot be matched is listed with its reason.
+use std::borrow::Cow;
+
+use netduel_model::bed::BedNetwork;
 use netduel_model::ids::{ArmName, WorkloadName};
 use netduel_model::plan::{Arm, Pair, ResolvedPlan, Treatment};
 use netduel_model::workload::Workload;
@@ -32,8 +35,10 @@ pub enum Reason {
     Missing,
     /// The run has it, and the first one does not.
     Additional,
-    /// Client and server are other hosts of the plan.
-    Pair(Box<[Pair; 2]>),
+    /// Client and server are other hosts of the plan. A crossover adds the pair of its second half.
+    Pair(Box<[Vec<Pair>; 2]>),
+    /// The traffic uses another network of the bed.
+    Network([Option<BedNetwork>; 2]),
     /// The arm makes other changes to its hosts.
     Treatments(Box<[Vec<Treatment>; 2]>),
     /// The traffic, its timing, its family or its DSCP differs.
@@ -62,7 +67,7 @@ pub(super) fn of_first(plans: &[&ResolvedPlan]) -> (Vec<Match>, Vec<Unmatched>) 
     let mut unmatched = Vec::new();
     for (run, plan) in (1..).zip(others) {
         for arm in &first.arms {
-            match obstacle(arm, plan.arm(&arm.name)) {
+            match obstacle([*first, *plan], arm) {
                 Some(reason) => {
                     unmatched.push(Unmatched { run, arm: Some(arm.name.clone()), workload: None, reason });
                 }
@@ -74,16 +79,28 @@ pub(super) fn of_first(plans: &[&ResolvedPlan]) -> (Vec<Match>, Vec<Unmatched>) 
     (matches, unmatched)
 }
 
-/// Why an arm of the first plan is not that of another plan.
-fn obstacle(first: &Arm, own: Option<&Arm>) -> Option<Reason> {
-    let Some(own) = own else { return Some(Reason::Missing) };
-    if first.pair != own.pair {
-        return Some(Reason::Pair(Box::new([first.pair.clone(), own.pair.clone()])));
+/// Why an arm of the first of two plans is not that of the other.
+fn obstacle([reference, plan]: [&ResolvedPlan; 2], arm: &Arm) -> Option<Reason> {
+    let Some(own) = plan.arm(&arm.name) else { return Some(Reason::Missing) };
+    let [before, after] = [halves(reference, arm), halves(plan, own)];
+    let pairs = [&before, &after].map(|arms| arms.iter().map(|arm| arm.pair.clone()).collect::<Vec<_>>());
+    if pairs.first() != pairs.last() {
+        return Some(Reason::Pair(Box::new(pairs)));
     }
-    if first.treatments != own.treatments {
-        return Some(Reason::Treatments(Box::new([first.treatments.clone(), own.treatments.clone()])));
+    if arm.network != own.network {
+        return Some(Reason::Network([arm.network, own.network]));
     }
-    None
+    // Treatments of the provider can change other NICs in the second half.
+    let mut treatments = before.iter().zip(&after).map(|(one, other)| [&one.treatments, &other.treatments]);
+    let differing = treatments.find(|[one, other]| one != other)?;
+    Some(Reason::Treatments(Box::new(differing.map(Vec::clone))))
+}
+
+/// An arm as it is in the first blocks, and with a crossover as it is in the last ones.
+fn halves<'p>(plan: &'p ResolvedPlan, arm: &'p Arm) -> Vec<Cow<'p, Arm>> {
+    let last = plan.design.blocks_max.saturating_sub(1);
+    let crossed = plan.counterpart(arm).map(|_| plan.arm_in(arm, last));
+    std::iter::once(Cow::Borrowed(arm)).chain(crossed).collect()
 }
 
 /// Adds the run to the matches of an arm that both plans have.

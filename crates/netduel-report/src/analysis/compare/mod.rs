@@ -2,6 +2,7 @@
 //!
 //! Trials of different runs share no block, so the statistics are those of independent samples. A run is read through its header
 //! and its [`Analysis`] only.
+mod arm_facts;
 mod facts;
 mod host_facts;
 mod matching;
@@ -269,11 +270,14 @@ fn contention(ends: [Option<&ArmAnalysis>; 2]) -> Option<f64> {
 
 /// Names the differences that can cause the verdicts of a subject.
 fn explain(subject: &mut Subject, differences: &[Difference], plans: &[&ResolvedPlan]) {
-    let Some(arm) = plans.first().and_then(|plan| plan.arm(&subject.arm)) else { return };
+    let Some(plan) = plans.first() else { return };
+    let Some(arm) = plan.arm(&subject.arm) else { return };
     let workload: &WorkloadName = &subject.workload.name;
+    let counterpart = plan.counterpart(arm).map(|other| &other.name);
     let is_of_subject = |owner: &Owner| match owner {
         Owner::Run => true,
-        Owner::Host(host) => [&arm.pair.client, &arm.pair.server].contains(&host),
+        Owner::Host(host) => plan.hosts_of(arm).any(|own| own == host),
+        Owner::Arm(of) => *of == subject.arm || counterpart == Some(of),
         Owner::Workload(of, its) => *of == subject.arm && its == workload,
     };
     for verdict in &mut subject.verdicts {
