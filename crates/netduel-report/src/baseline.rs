@@ -63,7 +63,8 @@ pub fn document(run: &Run, analysis: &Analysis, run_format: u32, origin: &Origin
                 end: analysis.end.as_ref().map(stored),
             },
             run_format,
-            plan: stored(&header.plan),
+            // The bed is not in the file, and a run on another bed has other names.
+            plan: stored(&header.plan_without_bed()),
             blocks: analysis.blocks,
             trials_valid: analysis.trials_valid,
             trials_excluded: analysis.trials_excluded,

@@ -27,6 +27,7 @@ pub struct PastRun {
     pub annotations: Annotations,
     /// Why its values lack trials that were measured, in words: damaged records, or a block that was not finished.
     pub left_out: Vec<String>,
+    /// Without the names of a bed, which are others on each.
     plan: ResolvedPlan,
     facts: RunFacts,
     values: Vec<Values>,
@@ -60,7 +61,7 @@ impl PastRun {
             started_unix_ms: run.header.started_unix_ms,
             annotations: run.header.annotations.clone(),
             left_out: left_out.map(ToString::to_string).collect(),
-            plan: run.header.plan.clone(),
+            plan: run.header.plan_without_bed().into_owned(),
             facts: RunFacts::of(run),
             values,
         }

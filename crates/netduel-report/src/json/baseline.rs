@@ -35,7 +35,7 @@ pub struct BaselineContent {
     pub run: BaselineRun,
     /// Format of run files of which `plan` and `warnings` are a part.
     pub run_format: u32,
-    /// The plan with every default written out, as in a run file.
+    /// The plan with every default written out, as in a run file, without names that only the bed of the run has.
     pub plan: Value,
     /// Blocks with at least one trial that counts.
     pub blocks: u32,

@@ -225,7 +225,13 @@ fn changes(treatments: &[Treatment]) -> String {
     if treatments.is_empty() {
         return "none".to_owned();
     }
-    treatments.iter().map(treatment).collect::<Vec<_>>().join(", ")
+    treatments.iter().map(change).collect::<Vec<_>>().join(", ")
+}
+
+/// A treatment with the resource group that the plan names: `accelerated networking of x on (client), resource group y`.
+fn change(one: &Treatment) -> String {
+    let group = one.action.resource_group().map(|group| format!(", resource group {group}"));
+    format!("{}{}", treatment(one), group.unwrap_or_default())
 }
 
 #[cfg(test)]

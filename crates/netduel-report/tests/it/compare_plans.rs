@@ -1,16 +1,22 @@
-//! Comparisons of runs whose plans differ: what is compared, which facts differ, and which may be a cause.
+//! Comparisons of runs whose plans differ, and of one plan on two beds: what is compared, which facts differ, and which may be a cause.
 use netduel_model::bed::BedNetwork;
 use netduel_model::metric::Metric;
-use netduel_model::plan::spec::PathKind;
-use netduel_report::analysis::compare::RunComparison;
+use netduel_model::plan::spec::{PathKind, Side as Ends};
+use netduel_model::plan::{Treatment, TreatmentAction};
+use netduel_model::run::Run;
+use netduel_report::analyse_run;
+use netduel_report::analysis::compare::{RunComparison, Side, compare};
+use netduel_report::baseline::Baseline;
+use netduel_report::history::{History, PastRun, Selection};
 use netduel_report::json::compare::CompareDocument;
 use netduel_report::words::compare::unmatched;
 use netduel_stats::verdict::Verdict;
+use netduel_store::format::upgrade;
 use serde_json::Value;
 
 use crate::compare::{compared, host, run, verdict};
-use crate::crossover;
-use crate::json::{origin, printed};
+use crate::json::{baseline, origin, printed};
+use crate::{bed, crossover};
 
 /// What is not compared, with the reasons.
 fn not_compared(comparison: &RunComparison<'_>) -> Vec<String> {
@@ -93,4 +99,88 @@ fn addresses_and_required_path_of_an_arm_may_be_the_cause_of_its_verdicts_only()
             assert_eq!((&difference["arm"], &difference["workload"]), (&name.into(), &Value::Null));
         });
     }
+}
+
+/// A run on a bed of this resource group, whose guests give this name to the NIC in the network of the accelerated arm. The arm changes
+/// its queues, and a NIC at the provider.
+fn on_bed(effect: f64, seed: u64, group: &str, interface: &str) -> Run {
+    let mut run = run(effect, seed);
+    let mut bed = bed::run().header.bed.unwrap();
+    bed.group = group.to_owned();
+    for vm in &mut bed.vms {
+        vm.nics[2].seen.as_mut().unwrap().interface = interface.to_owned();
+    }
+    run.header.bed = Some(bed);
+    let plan = &mut run.header.plan;
+    for (host, vm) in plan.hosts.values_mut().zip(["vm1", "vm2"]) {
+        host.vm = Some(vm.to_owned());
+    }
+    let arm = &mut plan.arms[1];
+    arm.network = Some(BedNetwork::Accelerated);
+    let queues = TreatmentAction::Queues { interface: interface.to_owned(), queues: 1 };
+    let nic = TreatmentAction::AzureNic {
+        nic: "vm2-accelerated".to_owned(),
+        resource_group: Some(group.to_owned()),
+        accelerated: true,
+    };
+    arm.treatments =
+        vec![Treatment { action: queues, on: Ends::Both }, Treatment { action: nic, on: Ends::Server }];
+    run
+}
+
+/// The same plan on two beds.
+fn on_two_beds() -> [Run; 2] {
+    [on_bed(1.5, 1, "netduel-large", "eth2"), on_bed(1.2, 2, "netduel-small", "eth1")]
+}
+
+#[test]
+fn plan_on_two_beds_is_compared_and_the_names_of_the_beds_are_differences() {
+    compared(&on_two_beds(), |comparison| {
+        assert_eq!((comparison.subjects.len(), not_compared(comparison)), (2, Vec::new()));
+        let expected = [
+            "changed interfaces of arm accelerated: client eth2, server eth2 | client eth1, server eth1",
+            "resource group of arm accelerated: netduel-large | netduel-small",
+        ];
+        assert_eq!(differences(comparison), expected);
+        assert_eq!(causes(comparison).len(), 2);
+    });
+}
+
+#[test]
+fn baseline_of_a_run_on_a_bed_is_compared_with_a_run_on_another_bed() {
+    let [before, after] = on_two_beds();
+    let file = Baseline::parse(&baseline(&before).to_string(), upgrade).unwrap();
+    let analysis = analyse_run(&after);
+    let comparison = compare(&[file.side(), Side::of(&after, &analysis)]);
+    assert_eq!((comparison.subjects.len(), not_compared(&comparison)), (2, Vec::new()));
+    let mut of_file = differences(&comparison);
+    of_file.sort();
+    compared(&[before.clone(), after.clone()], |comparison| assert_eq!(of_file, differences(comparison)));
+}
+
+#[test]
+fn series_of_a_history_goes_on_after_a_change_of_the_bed() {
+    let runs = on_two_beds();
+    let past = runs.iter().map(|run| PastRun::of(run, &analyse_run(run))).collect();
+    let history = History::of(past, &Selection::default()).unwrap();
+    let mut of_arm = history.series.iter().filter(|one| one.arm.as_str() == "accelerated").peekable();
+    assert!(of_arm.peek().is_some());
+    for one in of_arm {
+        assert_eq!((one.points.len(), one.other_runs), (2, 0), "{one:?}");
+    }
+}
+
+#[test]
+fn reason_names_the_resource_group_of_others_and_no_name_of_a_bed() {
+    let [before, mut after] = on_two_beds();
+    let nic = &mut after.header.plan.arms[1].treatments[1].action;
+    let TreatmentAction::AzureNic { resource_group, .. } = nic else { panic!("another treatment") };
+    *resource_group = Some("others".to_owned());
+    compared(&[before, after], |comparison| {
+        let nic = "accelerated networking of vm2-accelerated on (server)";
+        let words = format!("1 queue on the NIC in the arm's network (both), {nic}");
+        let reason =
+            format!("arm accelerated: other treatments (A: {words}; B: {words}, resource group others)");
+        assert_eq!(not_compared(comparison), [reason]);
+    });
 }

@@ -227,7 +227,7 @@ impl RunFacts {
         let mut facts = Self(Vec::new());
         facts.add_notes(header);
         facts.add_plan(&header.plan);
-        facts.add_arms(&header.plan);
+        facts.add_arms(header);
         for (name, snapshot) in &header.hosts {
             let owner = Owner::Host(name.clone());
             facts.add_host(name, &header.plan, snapshot);
@@ -293,13 +293,18 @@ impl RunFacts {
         }
     }
 
-    fn add_arms(&mut self, plan: &ResolvedPlan) {
-        for arm in &plan.arms {
+    fn add_arms(&mut self, header: &RunHeader) {
+        for arm in &header.plan.arms {
             let owner = Owner::Arm(arm.name.clone());
             let mut add = |aspect, fact: &str, value| self.add(aspect, &owner, fact, value);
             add(Aspect::Access, "server addresses", Some(arm_facts::server_addresses(arm)));
             add(Aspect::Interface, "required path", Some(arm_facts::required_path(arm)));
             add(Aspect::Note, "expected rate", Some(arm_facts::expected_rate(arm)));
+            // Without a bed they are settings of the arm.
+            if header.bed.is_some() {
+                add(Aspect::Interface, "changed interfaces", arm_facts::changed_interfaces(arm));
+                add(Aspect::Placement, "resource group", arm_facts::resource_groups(arm));
+            }
         }
     }
 

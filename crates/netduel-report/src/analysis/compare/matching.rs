@@ -1,4 +1,5 @@
-//! Which arms and workloads of several plans are the same, by name and settings. What cannot be matched is listed with its reason.
+//! Which arms and workloads of several plans are the same, by name and settings. What cannot be matched is listed with its reason. Plans of
+//! runs on beds come without the names of their beds.
 use std::borrow::Cow;
 
 use netduel_model::bed::BedNetwork;

@@ -138,7 +138,8 @@ pub fn compare_with<'a>(sides: &[Side<'a>], publications: &[&'static Publication
     };
     let runs: Vec<ComparedRun<'a>> = sides.iter().enumerate().filter_map(labelled).collect();
     let facts: Vec<&RunFacts> = sides.iter().map(|side| side.facts.as_ref()).collect();
-    let plans: Vec<&ResolvedPlan> = runs.iter().map(|one| &one.header.plan).collect();
+    let plans: Vec<Cow<'_, ResolvedPlan>> = runs.iter().map(|one| one.header.plan_without_bed()).collect();
+    let plans: Vec<&ResolvedPlan> = plans.iter().map(AsRef::as_ref).collect();
     let (matches, unmatched) = matching::of(&plans);
     let equivalence = plans.first().map_or(0.0, |plan| plan.design.equivalence.fraction());
     let confidence = plans.iter().map(|plan| plan.design.tested_confidence()).fold(0.0, f64::max);
@@ -331,7 +332,7 @@ impl RunComparison<'_> {
 }
 
 /// The workloads of the arms of the first plan: arm, workload, and positions of the plans that have it with the same settings, the first
-/// among them.
+/// among them. Plans of runs on beds are those without the names of their beds.
 pub(crate) fn same_workloads(plans: &[&ResolvedPlan]) -> Vec<(ArmName, WorkloadName, Vec<usize>)> {
     let (matches, _) = matching::of_first(plans);
     matches.into_iter().map(|one| (one.arm, one.workload, one.runs)).collect()
