@@ -1,5 +1,5 @@
 //! Comparisons of runs whose plans differ, and of one plan on two beds: what is compared, which facts differ, and which may be a cause.
-use netduel_model::bed::BedNetwork;
+use netduel_model::bed::{BedNetwork, Placement};
 use netduel_model::metric::Metric;
 use netduel_model::plan::spec::{PathKind, Side as Ends};
 use netduel_model::plan::{Treatment, TreatmentAction};
@@ -183,4 +183,32 @@ fn reason_names_the_resource_group_of_others_and_no_name_of_a_bed() {
             format!("arm accelerated: other treatments (A: {words}; B: {words}, resource group others)");
         assert_eq!(not_compared(comparison), [reason]);
     });
+}
+
+#[test]
+fn placement_and_accelerated_networking_of_a_bed_are_facts_of_its_hosts() {
+    let [before, mut after] = [(1.5, 1), (1.2, 2)].map(|(effect, seed)| on_bed(effect, seed, "x", "eth2"));
+    let bed = after.header.bed.as_mut().unwrap();
+    bed.placement = Placement::ProximityGroup;
+    let vm = &mut bed.vms[1];
+    vm.nics[1].is_accelerated = true;
+    vm.claimed.zone = Some("2".to_owned());
+    vm.claimed.placement = Some("netduel-proximity".to_owned());
+    vm.claimed.physical_host = Some("HOST-9".to_owned());
+    let mut elsewhere = after.clone();
+    elsewhere.header.bed = None;
+    compared(&[before.clone(), after], |comparison| {
+        let expected = [
+            "bed placement of host a: none | proximity-group",
+            "bed placement of host b: none | proximity-group",
+            "claimed placement group of host b: two-nic-near | netduel-proximity",
+            "accelerated networking in the network synthetic of host b: off | on",
+            "claimed zone of host b: - | 2",
+            "claimed physical host of host b: - | HOST-9",
+        ];
+        assert_eq!(differences(comparison), expected);
+        assert_eq!(causes(comparison).len(), expected.len());
+    });
+    // A run without a bed does not know them.
+    compared(&[before, elsewhere], |comparison| assert_eq!(differences(comparison), [""; 0]));
 }

@@ -10,8 +10,8 @@ use netduel_model::workload::{Role, Workload};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::arm_facts;
 use super::host_facts::{self, Later};
+use super::{arm_facts, bed_facts};
 use crate::words;
 
 /// What a fact is about.
@@ -231,6 +231,7 @@ impl RunFacts {
         for (name, snapshot) in &header.hosts {
             let owner = Owner::Host(name.clone());
             facts.add_host(name, &header.plan, snapshot);
+            facts.add_bed(name, header);
             facts.add_testpmd(name, run);
             facts.add_interfaces(name, snapshot);
             for (sysctl, value) in &snapshot.sysctls {
@@ -305,6 +306,20 @@ impl RunFacts {
                 add(Aspect::Interface, "changed interfaces", arm_facts::changed_interfaces(arm));
                 add(Aspect::Placement, "resource group", arm_facts::resource_groups(arm));
             }
+        }
+    }
+
+    /// What the provider claims of a host that is a VM of a bed.
+    fn add_bed(&mut self, name: &HostName, header: &RunHeader) {
+        let vm = header.plan.hosts.get(name).and_then(|host| host.vm.as_deref());
+        let (Some(bed), Some(vm)) = (&header.bed, vm) else { return };
+        let Some(vm) = bed.vm(vm) else { return };
+        let owner = Owner::Host(name.clone());
+        for (fact, value) in bed_facts::placement(bed, vm) {
+            self.add(Aspect::Placement, &owner, fact, value);
+        }
+        for (fact, value) in bed_facts::accelerated(vm) {
+            self.add(Aspect::Interface, &owner, &fact, value);
         }
     }
 

@@ -5,6 +5,7 @@ use netduel_model::snapshot::{
     Processor, QueueInterrupt, ReceiveSteering, Route, XdpFeature,
 };
 
+use super::bed_facts;
 use super::facts::Aspect;
 use crate::words;
 
@@ -34,6 +35,8 @@ pub(super) enum Later {
     Dpdk,
     /// The version of rdma-core that testpmd had loaded.
     RdmaCore,
+    /// What the provider claims of a VM of a bed.
+    Bed,
 }
 
 impl Later {
@@ -42,6 +45,7 @@ impl Later {
         match name {
             DPDK if aspect == Aspect::Program => Some(Self::Dpdk),
             RDMA_CORE if aspect == Aspect::Program => Some(Self::RdmaCore),
+            name if bed_facts::is_of_bed(name) => Some(Self::Bed),
             _ if aspect != Aspect::System => None,
             ROUTES => Some(Self::Routes),
             NEXT_HOPS => Some(Self::NextHops),

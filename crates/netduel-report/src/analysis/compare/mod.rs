@@ -3,6 +3,7 @@
 //! Trials of different runs share no block, so the statistics are those of independent samples. A run is read through its header
 //! and its [`Analysis`] only.
 mod arm_facts;
+mod bed_facts;
 mod facts;
 mod host_facts;
 mod matching;
