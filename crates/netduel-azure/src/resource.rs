@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use netduel_model::resource_name::is_subscription;
+use netduel_sys::clock::realtime_ns;
 use serde::Deserialize;
 
 use crate::az::cause::Cause;
@@ -220,8 +221,14 @@ pub fn is_same_placement(one: Option<&str>, other: Option<&str>) -> bool {
     one.map(part) == other.map(part)
 }
 
-/// Returns accelerated networking of a NIC to a state. `stops`: its VM is stopped for it, and started again. A NIC that is gone is no error:
-/// its bed was deleted.
+/// Whether a daily shutdown has passed, after which no VM is started: it would run until the next one. `shutdown_unix_s` is in seconds since
+/// 1970-01-01T00:00:00Z; absent for a VM without a shutdown.
+pub fn is_past(shutdown_unix_s: Option<u64>) -> bool {
+    shutdown_unix_s.is_some_and(|shutdown| realtime_ns() / 1_000_000_000 >= shutdown)
+}
+
+/// Returns accelerated networking of a NIC to a state. `stops`: its VM is stopped for it, and started again unless its shutdown
+/// [is past](is_past) by then. A NIC that is gone is no error: its bed was deleted.
 ///
 /// # Errors
 /// Errors of `az`.
@@ -231,6 +238,7 @@ pub fn restore_nic(
     name: &str,
     accelerated: bool,
     stops: bool,
+    shutdown_unix_s: Option<u64>,
 ) -> Result<(), CallError> {
     let Some(now) = unless_gone(nic(az, place, name))? else { return Ok(()) };
     if now.accelerated == accelerated {
@@ -238,40 +246,57 @@ pub fn restore_nic(
     }
     match now.machine.filter(|_| stops) {
         None => set_accelerated(az, place, name, accelerated).map(drop),
-        Some(machine) => {
-            while_stopped(az, &machine, |az| set_accelerated(az, place, name, accelerated).map(drop))
-        }
+        Some(machine) => while_stopped(az, &machine, shutdown_unix_s, |az| {
+            set_accelerated(az, place, name, accelerated).map(drop)
+        }),
     }
 }
 
-/// Returns a VM to a proximity placement group or to none. A VM that is gone is no error.
+/// Returns a VM to a proximity placement group or to none. It is started again unless its shutdown [is past](is_past) by then. A VM that is gone
+/// is no error.
 ///
 /// # Errors
 /// Errors of `az`.
-pub fn restore_placement(az: &mut dyn Az, machine: &Machine, group: Option<&str>) -> Result<(), CallError> {
+pub fn restore_placement(
+    az: &mut dyn Az,
+    machine: &Machine,
+    group: Option<&str>,
+    shutdown_unix_s: Option<u64>,
+) -> Result<(), CallError> {
     let Some(now) = unless_gone(placement(az, machine))? else { return Ok(()) };
     if is_same_placement(now.group.as_deref(), group) {
         return Ok(());
     }
-    while_stopped(az, machine, |az| set_placement(az, machine, group))
+    while_stopped(az, machine, shutdown_unix_s, |az| set_placement(az, machine, group))
 }
 
-/// Starts a VM that may have been stopped. A VM that is gone is no error.
+/// Starts a VM that may have been stopped, unless its shutdown [is past](is_past). A VM that is gone is no error.
 ///
 /// # Errors
 /// Errors of `az`.
-pub fn restore_running(az: &mut dyn Az, machine: &Machine) -> Result<(), CallError> {
+pub fn restore_running(
+    az: &mut dyn Az,
+    machine: &Machine,
+    shutdown_unix_s: Option<u64>,
+) -> Result<(), CallError> {
+    if is_past(shutdown_unix_s) {
+        return Ok(());
+    }
     unless_gone(start(az, machine)).map(drop)
 }
 
-/// Stops a VM, does something, and starts it, also when that failed.
+/// Stops a VM, does something, and starts it, also when that failed; not after its shutdown.
 fn while_stopped(
     az: &mut dyn Az,
     machine: &Machine,
+    shutdown_unix_s: Option<u64>,
     change: impl FnOnce(&mut dyn Az) -> Result<(), CallError>,
 ) -> Result<(), CallError> {
     stop(az, machine)?;
     let changed = change(az);
+    if is_past(shutdown_unix_s) {
+        return changed;
+    }
     let started = start(az, machine);
     changed.and(started)
 }

@@ -1,5 +1,6 @@
 //! The az CLI: one trait between what netduel wants to know or change and the process that does it. Arguments are a list, never a line.
 pub mod cause;
+pub mod patient;
 pub mod process;
 
 use std::fmt::Write as _;

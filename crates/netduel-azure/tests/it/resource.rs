@@ -1,8 +1,11 @@
 //! Changes of NICs and VMs, and the way back.
+use std::time::Duration;
+
 use netduel_azure::az::cause::Cause;
+use netduel_azure::az::patient::Patient;
 use netduel_azure::resource::{
-    Machine, Place, availability_set, is_same_placement, nic, placement, restore_nic, restore_placement,
-    restore_running, set_accelerated, set_placement,
+    Machine, Place, availability_set, is_past, is_same_placement, nic, placement, restore_nic,
+    restore_placement, restore_running, set_accelerated, set_placement,
 };
 
 use crate::fake::{Answer, FakeAz};
@@ -76,14 +79,14 @@ fn subscription_of_a_resource_is_that_of_its_id() {
 fn restored_nic_stops_its_vm_only_when_it_must() {
     let (off, on) = (shown(false), shown(true));
     let mut az = FakeAz::new([("network nic show", off.as_str())]);
-    restore_nic(&mut az, &place(), "vm1-test", false, true).unwrap();
+    restore_nic(&mut az, &place(), "vm1-test", false, true, None).unwrap();
     az.is_done();
     let mut az = FakeAz::new([
         ("network nic show", on.as_str()),
         ("network nic update", ""),
         ("network nic show", off.as_str()),
     ]);
-    restore_nic(&mut az, &place(), "vm1-test", false, false).unwrap();
+    restore_nic(&mut az, &place(), "vm1-test", false, false, None).unwrap();
     az.is_done();
     let mut az = FakeAz::new([
         ("network nic show", on.as_str()),
@@ -92,7 +95,7 @@ fn restored_nic_stops_its_vm_only_when_it_must() {
         ("network nic show", off.as_str()),
         ("vm start --resource-group other --name vm1", ""),
     ]);
-    restore_nic(&mut az, &place(), "vm1-test", false, true).unwrap();
+    restore_nic(&mut az, &place(), "vm1-test", false, true, None).unwrap();
     az.is_done();
 }
 
@@ -105,7 +108,7 @@ fn vm_is_started_also_when_the_change_failed() {
     ])
     .then("vm update", Answer::Failure(cause))
     .then("vm start", Answer::Text(String::new()));
-    let error = restore_placement(&mut az, &machine(), None).unwrap_err().to_string();
+    let error = restore_placement(&mut az, &machine(), None, None).unwrap_err().to_string();
     assert!(error.contains("no"), "{error}");
     az.is_done();
     assert_eq!(az.calls[2], "vm update --resource-group g --name vm1 --remove proximityPlacementGroup");
@@ -121,7 +124,7 @@ fn placement_is_the_same_by_name_and_by_id() {
     assert!(is_same_placement(Some(id), Some(id.to_uppercase().as_str())));
     let mut az =
         FakeAz::new([("vm show", format!(r#"{{"proximityPlacementGroup": {{"id": "{id}"}}}}"#).as_str())]);
-    restore_placement(&mut az, &machine(), Some("near")).unwrap();
+    restore_placement(&mut az, &machine(), Some("near"), None).unwrap();
     az.is_done();
     // Azure takes an id only, so a name is looked up.
     let (shown, update) =
@@ -186,9 +189,9 @@ fn what_was_deleted_needs_no_restoring() {
         Answer::Failure(Cause::Other { code: Some("ResourceNotFound".to_owned()), message: "x".to_owned() })
     };
     let none = || FakeAz::new(std::iter::empty::<(&str, &str)>());
-    restore_nic(&mut none().then("network nic show", gone()), &place(), "n", false, true).unwrap();
-    restore_placement(&mut none().then("vm show", gone()), &machine(), None).unwrap();
-    restore_running(&mut none().then("vm start", gone()), &machine()).unwrap();
+    restore_nic(&mut none().then("network nic show", gone()), &place(), "n", false, true, None).unwrap();
+    restore_placement(&mut none().then("vm show", gone()), &machine(), None, None).unwrap();
+    restore_running(&mut none().then("vm start", gone()), &machine(), None).unwrap();
 }
 
 #[test]
@@ -198,8 +201,71 @@ fn resource_of_a_subscription_that_cannot_be_seen_is_not_restored() {
         Answer::Failure(Cause::Other { code, message: "x".to_owned() })
     };
     let none = || FakeAz::new(std::iter::empty::<(&str, &str)>());
-    let nic = restore_nic(&mut none().then("network nic show", lost()), &place(), "n", false, true);
-    let placed = restore_placement(&mut none().then("vm show", lost()), &machine(), None);
-    let running = restore_running(&mut none().then("vm start", lost()), &machine());
+    let nic = restore_nic(&mut none().then("network nic show", lost()), &place(), "n", false, true, None);
+    let placed = restore_placement(&mut none().then("vm show", lost()), &machine(), None, None);
+    let running = restore_running(&mut none().then("vm start", lost()), &machine(), None);
     assert!(nic.is_err() && placed.is_err() && running.is_err(), "{nic:?} {placed:?} {running:?}");
+}
+
+#[test]
+fn vm_stays_stopped_after_its_daily_shutdown() {
+    let near = r#"{"proximityPlacementGroup": {"id": "/x/proximityPlacementGroups/near"}}"#;
+    let (off, on) = (shown(false), shown(true));
+    let mut az = FakeAz::new([
+        ("network nic show", on.as_str()),
+        ("vm deallocate --resource-group other --name vm1", ""),
+        ("network nic update", ""),
+        ("network nic show", off.as_str()),
+        ("vm show", near),
+        ("vm deallocate --resource-group g --name vm1", ""),
+        ("vm update", ""),
+        ("vm show", r#"{"proximityPlacementGroup": null}"#),
+    ]);
+    let past = Some(0);
+    restore_nic(&mut az, &place(), "vm1-test", false, true, past).unwrap();
+    restore_placement(&mut az, &machine(), None, past).unwrap();
+    restore_running(&mut az, &machine(), past).unwrap();
+    az.is_done();
+    let mut az = FakeAz::new([("vm start", "")]);
+    restore_running(&mut az, &machine(), Some(u64::MAX)).unwrap();
+    az.is_done();
+    assert!(is_past(past) && !is_past(Some(u64::MAX)) && !is_past(None));
+}
+
+/// A refusal of Azure with this code.
+fn refusal(code: &str) -> Answer {
+    Answer::Failure(Cause::Other { code: Some(code.to_owned()), message: "not now".to_owned() })
+}
+
+#[test]
+fn restoring_waits_for_conflicts_and_lost_connections() {
+    let lost = || Answer::Failure(Cause::Connection { message: "x".to_owned() });
+    let throttled = || Answer::Failure(Cause::Throttled { message: "x".to_owned() });
+    let near = r#"{"proximityPlacementGroup": {"id": "/x/proximityPlacementGroups/near"}}"#;
+    let text = |text: &str| Answer::Text(text.to_owned());
+    let mut az = FakeAz::new([("vm show", near)])
+        .then("vm deallocate", refusal("AnotherOperationInProgress"))
+        .then("vm deallocate", refusal("Conflict"))
+        .then("vm deallocate", text(""))
+        .then("vm update", refusal("RetryableError"))
+        .then("vm update", text(""))
+        .then("vm show", throttled())
+        .then("vm show", text(r#"{"proximityPlacementGroup": null}"#))
+        .then("vm start", lost())
+        .then("vm start", text(""));
+    let mut patient = Patient::new(&mut az, Duration::MAX);
+    restore_placement(&mut patient, &machine(), None, None).unwrap();
+    az.is_done();
+}
+
+#[test]
+fn refusal_that_lasts_ends_the_restoring() {
+    let none = || FakeAz::new(std::iter::empty::<(&str, &str)>());
+    let mut az = none().then("vm start", refusal("AuthorizationFailed"));
+    let error = restore_running(&mut Patient::new(&mut az, Duration::MAX), &machine(), None).unwrap_err();
+    assert!(error.to_string().contains("AuthorizationFailed"), "{error}");
+    // The time is over.
+    let mut az = none().then("vm start", refusal("Conflict"));
+    let error = restore_running(&mut Patient::new(&mut az, Duration::ZERO), &machine(), None).unwrap_err();
+    assert!(error.to_string().contains("Conflict"), "{error}");
 }

@@ -36,6 +36,11 @@ impl ShutdownTime {
         }
     }
 
+    /// The first shutdown after a time; both in seconds since 1970-01-01T00:00:00Z.
+    pub fn next_unix_s(self, unix_s: u64) -> u64 {
+        (unix_s / 60 + u64::from(self.minutes_after(unix_s))).saturating_mul(60)
+    }
+
     /// Minutes from a time to the next shutdown; 1 to 1440.
     fn minutes_after(self, unix_s: u64) -> u32 {
         let now = (unix_s / 60 % u64::from(DAY)) as u32;
@@ -93,6 +98,7 @@ mod tests {
         for (time, minutes) in [("10:31", 1), ("10:30", 1440), ("10:29", 1439), ("19:00", 510)] {
             let time: ShutdownTime = time.parse().unwrap();
             assert_eq!(time.minutes_after(1_795_343_407), minutes, "{time}");
+            assert_eq!(time.next_unix_s(1_795_343_407), 1_795_343_400 + u64::from(minutes) * 60, "{time}");
         }
     }
 

@@ -98,9 +98,13 @@ impl Deployed {
         Ok(Self { subscription, group, tags, inventory })
     }
 
-    /// Where its resources are.
+    /// Where its resources are, and when its VMs shut down.
     pub fn home(&self) -> Home {
-        Home { subscription: Some(self.subscription.id.clone()), group: Some(self.group.name.clone()) }
+        Home {
+            subscription: Some(self.subscription.id.clone()),
+            group: Some(self.group.name.clone()),
+            shutdown: self.tags.shutdown_time(),
+        }
     }
 
     /// Its name.

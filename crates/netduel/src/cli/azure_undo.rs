@@ -12,6 +12,14 @@ pub struct PlaceArgs {
     pub subscription: Option<String>,
 }
 
+/// Until when its VM is started again.
+#[derive(Debug, Args)]
+pub struct ShutdownArgs {
+    /// The daily shutdown of the VM, seconds since 1970-01-01T00:00:00Z. After it the VM is not started: it would run until the next one.
+    #[arg(long, value_name = "SECONDS")]
+    pub shutdown_at: Option<u64>,
+}
+
 /// `netduel azure-undo`.
 #[derive(Debug, Subcommand)]
 pub enum UndoCommand {
@@ -27,6 +35,8 @@ pub enum UndoCommand {
         stop: bool,
         #[command(flatten)]
         place: PlaceArgs,
+        #[command(flatten)]
+        shutdown: ShutdownArgs,
     },
     /// Return a VM to a proximity placement group, or to none.
     Placement {
@@ -37,6 +47,8 @@ pub enum UndoCommand {
         group: Option<String>,
         #[command(flatten)]
         place: PlaceArgs,
+        #[command(flatten)]
+        shutdown: ShutdownArgs,
     },
     /// Start a VM that was stopped.
     Start {
@@ -44,5 +56,7 @@ pub enum UndoCommand {
         vm: String,
         #[command(flatten)]
         place: PlaceArgs,
+        #[command(flatten)]
+        shutdown: ShutdownArgs,
     },
 }

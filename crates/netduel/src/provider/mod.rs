@@ -1,16 +1,17 @@
 //! Treatments of the provider's resources: NICs and VMs of Azure, changed from this machine through the user's `az`. Each original state is
 //! with a guard before its first change; `undo` is what the guard runs. The guests are verified by the coordinator.
+mod refusal;
+mod shutdown;
 pub mod undo;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use netduel_agent::treatment::{GuardCommand, Treatments, recover};
-use netduel_azure::az::CallError;
-use netduel_azure::az::cause::Cause;
 use netduel_azure::az::process::AzProcess;
 use netduel_azure::resource::{self, Machine, Place};
 use netduel_control::coordinator::{GuestCheck, HostChange, NoProvider, Provider, ProviderError};
+use netduel_model::bed::shutdown::ShutdownTime;
 use netduel_model::ids::HostName;
 use netduel_model::plan::{Arm, ResolvedPlan, TreatmentAction};
 use netduel_model::units::Nanos;
@@ -19,6 +20,8 @@ use crate::azure::old;
 use crate::console::tell;
 use crate::exit::{Failure, Kind, chain};
 use crate::signal;
+use refusal::{failed, guardless, refused, with_log};
+use shutdown::NextShutdown;
 use undo::Undo;
 
 /// How long a guest may take to show that a virtual function came or went, when its VM runs: a switch takes some seconds.
@@ -35,6 +38,8 @@ pub struct Home {
     pub subscription: Option<String>,
     /// The resource group of the bed.
     pub group: Option<String>,
+    /// The time of the daily shutdown of its VMs; absent without one.
+    pub shutdown: Option<ShutdownTime>,
 }
 
 /// The provider for a plan. What an earlier run left changed is restored first.
@@ -77,6 +82,7 @@ pub fn of(
         arm.treatments.iter().map(|treatment| treatment.action.clone()).collect()
     };
     Ok(Box::new(AzureProvider {
+        shutdown: NextShutdown::of(&home),
         az,
         home,
         arms: plan.arms.iter().map(actions_of).collect(),
@@ -150,6 +156,8 @@ struct AzureProvider {
     pending: BTreeMap<HostName, Vec<(Resource, State)>>,
     /// VMs whose start is with the guard.
     to_start: Vec<Machine>,
+    /// After it no VM of the bed is started.
+    shutdown: Option<NextShutdown>,
 }
 
 impl Resource {
@@ -284,7 +292,9 @@ impl AzureProvider {
         }
         let undo = resource.undo(&known.original, stops);
         let what: Vec<String> = resource.words(&known.original).split(' ').map(str::to_owned).collect();
-        self.held.hold(&what, &undo.command(), UNDO_LIMIT).map_err(guardless)?;
+        let next = self.shutdown.as_ref().zip(known.machine.as_ref());
+        let undo = undo.command(next.and_then(|(next, machine)| next.unix_s_of(machine)));
+        self.held.hold(&what, &undo, UNDO_LIMIT).map_err(guardless)?;
         known.held = Some(stops);
         Ok(())
     }
@@ -321,6 +331,11 @@ impl AzureProvider {
              use VMs that are in no set, on a bed with placement = \"none\"",
             change.words, machine.name
         )))
+    }
+
+    /// Refuses a start of a VM after its daily shutdown.
+    fn refuse_after_shutdown(&self, change: &HostChange, machine: &Machine) -> Result<(), ProviderError> {
+        self.shutdown.as_ref().map_or(Ok(()), |next| next.refuse(&change.words, machine))
     }
 
     fn due(&self, change: &HostChange) -> Vec<(Resource, State)> {
@@ -381,11 +396,13 @@ impl Provider for AzureProvider {
                 change.words
             )));
         };
+        self.refuse_after_shutdown(change, &machine)?;
         if !self.to_start.contains(&machine) {
             self.refuse_set(change, &machine)?;
             let undo = Undo::Start { place: machine.place.clone(), vm: machine.name.clone() };
             let what = ["the", "stop", "of", machine.name.as_str()].map(str::to_owned);
-            self.held.hold(&what, &undo.command(), UNDO_LIMIT).map_err(guardless)?;
+            let shutdown_unix_s = self.shutdown.as_ref().and_then(|next| next.unix_s_of(&machine));
+            self.held.hold(&what, &undo.command(shutdown_unix_s), UNDO_LIMIT).map_err(guardless)?;
             self.to_start.push(machine.clone());
         }
         for (resource, _) in &due {
@@ -395,6 +412,7 @@ impl Provider for AzureProvider {
         for (resource, state) in &due {
             self.set(resource, state).map_err(|error| with_log(error, resource))?;
         }
+        self.refuse_after_shutdown(change, &machine)?;
         resource::start(&mut self.az, &machine).map_err(failed)?;
         let mut checks = Vec::new();
         for (resource, state) in &due {
@@ -421,7 +439,11 @@ impl Provider for AzureProvider {
             return Vec::new();
         }
         tell("returning the resources of the provider to their original state");
-        let Err(errors) = self.held.undo_all() else { return Vec::new() };
+        let undone = self.held.undo_all();
+        if let Some(message) = self.shutdown.as_ref().and_then(|next| next.not_started(&self.to_start)) {
+            tell(&message);
+        }
+        let Err(errors) = undone else { return Vec::new() };
         // Which resource an error is about only its words say: no host with a resource counts as restored.
         let hosts: BTreeSet<&HostName> = self.resources.values().map(|known| &known.host).collect();
         let of_host = |host: &HostName| {
@@ -432,42 +454,4 @@ impl Provider for AzureProvider {
         };
         hosts.into_iter().flat_map(of_host).collect()
     }
-}
-
-/// An error of `az` in a change. What Azure refuses of a running VM may be allowed when it is stopped.
-fn refused(error: CallError) -> ProviderError {
-    match error {
-        CallError::NotTaken { .. }
-        | CallError::NotPlaced { .. }
-        | CallError::Failed {
-            cause: Cause::Other { code: Some(_), .. } | Cause::Unchangeable { .. }, ..
-        } => ProviderError::WhileRunning(error.to_string()),
-        error => failed(error),
-    }
-}
-
-/// A refusal of a change although the VM was stopped, with what may show the reason.
-fn with_log(error: ProviderError, resource: &Resource) -> ProviderError {
-    let (Resource::Placement { place, .. } | Resource::Nic { place, .. }) = resource;
-    match error {
-        ProviderError::WhileRunning(reason) => ProviderError::WhileRunning(format!(
-            "{reason}; `az monitor activity-log list --resource-group {}` may show why",
-            place.group
-        )),
-        other => other,
-    }
-}
-
-/// An error of `az`.
-fn failed(error: CallError) -> ProviderError {
-    match error {
-        CallError::Interrupted { .. } => ProviderError::Interrupted,
-        error => ProviderError::Failed(error.to_string()),
-    }
-}
-
-/// Nothing is changed without a guard.
-#[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
-fn guardless(error: netduel_agent::treatment::TreatmentError) -> ProviderError {
-    ProviderError::Failed(format!("failed to {}", chain(&error)))
 }

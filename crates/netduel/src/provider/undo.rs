@@ -1,13 +1,20 @@
 //! The command `azure-undo`: returns a resource of Azure to its original state. Started by runs and their guards, also after the run was killed.
 use std::sync::Arc;
+use std::time::Duration;
 
 use netduel_azure::az::CallError;
+use netduel_azure::az::patient::Patient;
 use netduel_azure::az::process::AzProcess;
 use netduel_azure::resource::{self, Machine, Place};
 
+use super::UNDO_LIMIT;
 use crate::cli::azure_undo::{PlaceArgs, UndoCommand};
+use crate::console::tell;
 use crate::exit::{Failure, Kind};
 use crate::program;
+
+/// How long calls of `az` are repeated. What is left of the limit is for the start of a VM after a change that was repeated in vain.
+const PATIENCE: Duration = UNDO_LIMIT.saturating_sub(Duration::from_secs(5 * 60));
 
 /// What is undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,8 +28,9 @@ pub enum Undo {
 }
 
 impl Undo {
-    /// The command that does it.
-    pub fn command(&self) -> Vec<String> {
+    /// The command that does it. `shutdown_unix_s`: the daily shutdown of the VM, after which it is not started, in seconds since
+    /// 1970-01-01T00:00:00Z.
+    pub fn command(&self, shutdown_unix_s: Option<u64>) -> Vec<String> {
         let (kind, name, place) = match self {
             Self::Nic { place, nic, .. } => ("nic", nic, place),
             Self::Placement { place, vm, .. } => ("placement", vm, place),
@@ -31,6 +39,7 @@ impl Undo {
         let mut words = vec![program::path().display().to_string(), "azure-undo".to_owned(), kind.to_owned()];
         words.extend(["--resource-group".to_owned(), place.group.clone()]);
         words.extend(place.subscription.iter().flat_map(|id| ["--subscription".to_owned(), id.clone()]));
+        words.extend(shutdown_unix_s.iter().flat_map(|at| ["--shutdown-at".to_owned(), at.to_string()]));
         match self {
             Self::Nic { accelerated, stops, .. } => {
                 words.extend(["--accelerated".to_owned(), accelerated.to_string()]);
@@ -52,24 +61,34 @@ fn place(args: &PlaceArgs) -> Place {
 
 /// Runs the command. No signal ends it: it is what remains of a run that was ended.
 pub fn command(command: &UndoCommand) -> Result<(), Failure> {
-    let mut az = AzProcess::new(Arc::default());
-    let machine = |vm: &str, place: &PlaceArgs| Machine { place: self::place(place), name: vm.to_owned() };
-    let (what, undone) = match command {
-        UndoCommand::Nic { name, accelerated, stop, place } => (
-            format!("accelerated networking of {name}"),
-            resource::restore_nic(&mut az, &self::place(place), name, *accelerated, *stop),
-        ),
-        UndoCommand::Placement { vm, group, place } => (
-            format!("the placement of {vm}"),
-            resource::restore_placement(&mut az, &machine(vm, place), group.as_deref()),
-        ),
-        UndoCommand::Start { vm, place } => {
-            (format!("the running state of {vm}"), resource::restore_running(&mut az, &machine(vm, place)))
+    let mut process = AzProcess::new(Arc::default());
+    let mut az = Patient::new(&mut process, PATIENCE);
+    let (may_stop, shutdown_unix_s) = match command {
+        UndoCommand::Nic { stop, shutdown, .. } => (*stop, shutdown.shutdown_at),
+        UndoCommand::Placement { shutdown, .. } | UndoCommand::Start { shutdown, .. } => {
+            (true, shutdown.shutdown_at)
         }
     };
-    let stops = matches!(command, UndoCommand::Nic { stop: true, .. });
+    let machine = |vm: &str, place: &PlaceArgs| Machine { place: self::place(place), name: vm.to_owned() };
+    let (what, undone) = match command {
+        UndoCommand::Nic { name, accelerated, stop, place, .. } => (
+            format!("accelerated networking of {name}"),
+            resource::restore_nic(&mut az, &self::place(place), name, *accelerated, *stop, shutdown_unix_s),
+        ),
+        UndoCommand::Placement { vm, group, place, .. } => (
+            format!("the placement of {vm}"),
+            resource::restore_placement(&mut az, &machine(vm, place), group.as_deref(), shutdown_unix_s),
+        ),
+        UndoCommand::Start { vm, place, .. } => (
+            format!("the running state of {vm}"),
+            resource::restore_running(&mut az, &machine(vm, place), shutdown_unix_s),
+        ),
+    };
+    if may_stop && undone.is_ok() && resource::is_past(shutdown_unix_s) {
+        tell(&format!("{what}: the VM was not started, because its daily shutdown has passed"));
+    }
     undone.map_err(|error| {
-        let needs_stop = matches!(error, CallError::NotTaken { .. }) && !stops;
+        let needs_stop = matches!(error, CallError::NotTaken { .. }) && !may_stop;
         let failure = Failure::caused(Kind::Bed, format!("failed to restore {what}: {error}"), error);
         if needs_stop { failure.remedy("stop the VM, and repeat the command") } else { failure }
     })
@@ -86,8 +105,9 @@ mod tests {
     fn command_of_an_undo_is_read_as_it_was_written() {
         let place = Place { subscription: Some("s".to_owned()), group: "g".to_owned() };
         let nic = Undo::Nic { place: place.clone(), nic: "n".to_owned(), accelerated: false, stops: true };
-        let cli = Cli::try_parse_from(nic.command()).unwrap();
-        let Command::AzureUndo(UndoCommand::Nic { name, accelerated, stop, place: read }) = cli.command
+        let cli = Cli::try_parse_from(nic.command(Some(1_795_374_000))).unwrap();
+        let Command::AzureUndo(UndoCommand::Nic { name, accelerated, stop, place: read, shutdown }) =
+            cli.command
         else {
             panic!("another command");
         };
@@ -95,16 +115,17 @@ mod tests {
             (name.as_str(), accelerated, stop, super::place(&read)),
             ("n", false, true, place.clone())
         );
+        assert_eq!(shutdown.shutdown_at, Some(1_795_374_000));
         let group = Some("/subscriptions/s/near".to_owned());
         let placement = Undo::Placement { place: place.clone(), vm: "vm1".to_owned(), group: group.clone() };
-        let cli = Cli::try_parse_from(placement.command()).unwrap();
+        let cli = Cli::try_parse_from(placement.command(None)).unwrap();
         let Command::AzureUndo(UndoCommand::Placement { vm, group: read, .. }) = cli.command else {
             panic!("another command");
         };
         assert_eq!((vm.as_str(), read), ("vm1", group));
         let start = Undo::Start { place, vm: "vm1".to_owned() };
         assert!(matches!(
-            Cli::try_parse_from(start.command()).unwrap().command,
+            Cli::try_parse_from(start.command(None)).unwrap().command,
             Command::AzureUndo(UndoCommand::Start { .. })
         ));
     }
