@@ -7,16 +7,22 @@ use netduel_control::coordinator::ProviderError;
 use super::Resource;
 use crate::exit::chain;
 
+/// Codes of Azure for a change that it does not make while the VM runs. No stop of a VM cures others, as a missing permission, a lock, a policy
+/// or another operation that has not ended.
+const OF_RUNNING_VMS: [&str; 2] = ["NicInUse", "OperationNotAllowed"];
+
 /// An error of `az` in a change. What Azure refuses of a running VM may be allowed when it is stopped.
 pub(super) fn refused(error: CallError) -> ProviderError {
-    match error {
+    let may_be_cured = match &error {
         CallError::NotTaken { .. }
         | CallError::NotPlaced { .. }
-        | CallError::Failed {
-            cause: Cause::Other { code: Some(_), .. } | Cause::Unchangeable { .. }, ..
-        } => ProviderError::WhileRunning(error.to_string()),
-        error => failed(error),
-    }
+        | CallError::Failed { cause: Cause::Unchangeable { .. }, .. } => true,
+        CallError::Failed { cause: Cause::Other { code: Some(code), .. }, .. } => {
+            OF_RUNNING_VMS.contains(&code.as_str())
+        }
+        _ => false,
+    };
+    if may_be_cured { ProviderError::WhileRunning(error.to_string()) } else { failed(error) }
 }
 
 /// A refusal of a change although the VM was stopped, with what may show the reason.
@@ -43,4 +49,37 @@ pub(super) fn failed(error: CallError) -> ProviderError {
 #[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
 pub(super) fn guardless(error: TreatmentError) -> ProviderError {
     ProviderError::Failed(format!("failed to {}", chain(&error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stop_of_a_vm_is_for_refusals_that_it_may_cure() {
+        let stops = |cause: Cause| {
+            let error = CallError::Failed { command: "az".to_owned(), cause };
+            matches!(refused(error), ProviderError::WhileRunning(_))
+        };
+        let coded = |code: &str| Cause::Other { code: Some(code.to_owned()), message: "x".to_owned() };
+        for code in ["NicInUse", "OperationNotAllowed"] {
+            assert!(stops(coded(code)), "{code}");
+        }
+        assert!(stops(Cause::Unchangeable { message: "x".to_owned() }));
+        for code in [
+            "AnotherOperationInProgress",
+            "AuthorizationFailed",
+            "RequestDisallowedByPolicy",
+            "ResourceNotFound",
+            "ScopeLocked",
+        ] {
+            assert!(!stops(coded(code)), "{code}");
+        }
+        assert!(!stops(Cause::Throttled { message: "x".to_owned() }));
+        assert!(!stops(Cause::Other { code: None, message: "x".to_owned() }));
+        assert!(matches!(
+            refused(CallError::NotTaken { nic: "n".to_owned(), wanted: "on" }),
+            ProviderError::WhileRunning(_)
+        ));
+    }
 }
