@@ -20,12 +20,16 @@ use crate::{program, publication, redaction};
 /// Time of a trial beside its traffic, seconds: connections, counters and the end of the threads. Measured are 0.03 s to 0.1 s.
 const AROUND_TRIAL_S: f64 = 0.1;
 
+/// The expected time of the trials of a block, seconds.
+pub fn block_s(plan: &ResolvedPlan) -> f64 {
+    let workloads = plan.arms.iter().flat_map(|arm| &arm.workloads);
+    workloads.map(|workload| workload.timing.duration.as_secs_f64() + AROUND_TRIAL_S).sum()
+}
+
 /// The expected time of the trials of a run with the fewest and with the most blocks, in one unit: `about 34 to 126 s`. A search can end
 /// earlier.
 fn expected_time(plan: &ResolvedPlan) -> String {
-    let workloads = plan.arms.iter().flat_map(|arm| &arm.workloads);
-    let block_s: f64 =
-        workloads.map(|workload| workload.timing.duration.as_secs_f64() + AROUND_TRIAL_S).sum();
+    let block_s = block_s(plan);
     let [least_s, most_s] =
         [plan.design.blocks_min, plan.design.blocks_max].map(|blocks| block_s * f64::from(blocks));
     let is_short = most_s < 180.0;

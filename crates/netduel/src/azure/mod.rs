@@ -10,6 +10,7 @@ pub mod resumed;
 mod run;
 mod session;
 mod shown;
+mod shutdown;
 mod up;
 
 use std::path::Path;

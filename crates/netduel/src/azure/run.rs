@@ -16,6 +16,7 @@ use super::bed_file::{check_fit, misfit};
 use super::deployed::Deployed;
 use super::host_keys;
 use super::session::az;
+use super::shutdown;
 use crate::cli::azure::AzureRunArgs;
 use crate::cli::shared::is_standard_output;
 use crate::console::tell;
@@ -55,6 +56,7 @@ pub fn command(args: &AzureRunArgs) -> Result<(), Failure> {
     let mut was_started = deployed.ensure_running(az, &vms_of(&plans), args.start)?;
     host_keys::prepare(deployed.name())?;
     let count = plans.len();
+    shutdown::warn(deployed.name(), deployed.home().shutdown, plans.iter().map(|planned| &planned.plan));
     let mut failures = Vec::new();
     for (index, planned) in plans.into_iter().enumerate() {
         let path = planned.path.clone();
