@@ -304,14 +304,15 @@ impl AzureProvider {
         if let Some(known) = self.resources.get_mut(resource) {
             known.current = None;
         }
+        let in_words = |error| refused(error, &resource.words(state));
         let mac = match (resource, state) {
             (Resource::Nic { place, nic }, State::Accelerated(on)) => {
-                resource::set_accelerated(&mut self.az, place, nic, *on).map_err(refused)?.mac
+                resource::set_accelerated(&mut self.az, place, nic, *on).map_err(in_words)?.mac
             }
             (Resource::Placement { place, vm } | Resource::Nic { place, nic: vm }, state) => {
                 let group = if let State::Placement(group) = state { group.as_deref() } else { None };
                 let machine = Machine { place: place.clone(), name: vm.clone() };
-                resource::set_placement(&mut self.az, &machine, group).map_err(refused)?;
+                resource::set_placement(&mut self.az, &machine, group).map_err(in_words)?;
                 None
             }
         };

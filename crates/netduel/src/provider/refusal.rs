@@ -11,8 +11,8 @@ use crate::exit::chain;
 /// or another operation that has not ended.
 const OF_RUNNING_VMS: [&str; 2] = ["NicInUse", "OperationNotAllowed"];
 
-/// An error of `az` in a change. What Azure refuses of a running VM may be allowed when it is stopped.
-pub(super) fn refused(error: CallError) -> ProviderError {
+/// An error of `az` in a change. What Azure refuses of a running VM may be allowed when it is stopped. `words` are those of the change.
+pub(super) fn refused(error: CallError, words: &str) -> ProviderError {
     let may_be_cured = match &error {
         CallError::NotTaken { .. }
         | CallError::NotPlaced { .. }
@@ -22,7 +22,13 @@ pub(super) fn refused(error: CallError) -> ProviderError {
         }
         _ => false,
     };
-    if may_be_cured { ProviderError::WhileRunning(error.to_string()) } else { failed(error) }
+    if may_be_cured {
+        return ProviderError::WhileRunning(error.to_string());
+    }
+    match failed(error) {
+        ProviderError::Failed(reason) => ProviderError::Failed(format!("{words}: {reason}")),
+        other => other,
+    }
 }
 
 /// A refusal of a change although the VM was stopped, with what may show the reason.
@@ -59,7 +65,7 @@ mod tests {
     fn stop_of_a_vm_is_for_refusals_that_it_may_cure() {
         let stops = |cause: Cause| {
             let error = CallError::Failed { command: "az".to_owned(), cause };
-            matches!(refused(error), ProviderError::WhileRunning(_))
+            matches!(refused(error, "n on"), ProviderError::WhileRunning(_))
         };
         let coded = |code: &str| Cause::Other { code: Some(code.to_owned()), message: "x".to_owned() };
         for code in ["NicInUse", "OperationNotAllowed"] {
@@ -78,7 +84,7 @@ mod tests {
         assert!(!stops(Cause::Throttled { message: "x".to_owned() }));
         assert!(!stops(Cause::Other { code: None, message: "x".to_owned() }));
         assert!(matches!(
-            refused(CallError::NotTaken { nic: "n".to_owned(), wanted: "on" }),
+            refused(CallError::NotTaken { nic: "n".to_owned(), wanted: "on" }, "n on"),
             ProviderError::WhileRunning(_)
         ));
     }

@@ -7,6 +7,7 @@ mod azure_placement;
 mod azure_plans;
 mod azure_resumed;
 mod azure_run;
+mod azure_shutdown;
 mod azure_subnets;
 mod azure_treatments;
 mod azure_up;
