@@ -5,7 +5,6 @@ mod shutdown;
 pub mod undo;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use netduel_agent::treatment::{GuardCommand, Treatments, recover};
 use netduel_azure::az::process::AzProcess;
@@ -22,14 +21,12 @@ use crate::exit::{Failure, Kind, chain};
 use crate::signal;
 use refusal::{failed, guardless, refused, with_log};
 use shutdown::NextShutdown;
-use undo::Undo;
+use undo::{UNDO_LIMIT, Undo};
 
 /// How long a guest may take to show that a virtual function came or went, when its VM runs: a switch takes some seconds.
 const GUEST_PATIENCE: Nanos = Nanos(60_000_000_000);
 /// How long a VM may take from the end of `az vm start` until ssh reaches it.
 const START_PATIENCE: Nanos = Nanos(600_000_000_000);
-/// Limit of an undo: a VM is stopped and started.
-const UNDO_LIMIT: Duration = Duration::from_secs(35 * 60);
 
 /// Where resources without a resource group of their own are.
 #[derive(Debug, Clone, Default)]
@@ -82,7 +79,7 @@ pub fn of(
         arm.treatments.iter().map(|treatment| treatment.action.clone()).collect()
     };
     Ok(Box::new(AzureProvider {
-        shutdown: NextShutdown::of(&home),
+        shutdown: home.group.as_deref().zip(home.shutdown).map(NextShutdown::of),
         az,
         home,
         arms: plan.arms.iter().map(actions_of).collect(),

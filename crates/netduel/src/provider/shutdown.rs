@@ -5,8 +5,6 @@ use netduel_control::coordinator::ProviderError;
 use netduel_model::bed::shutdown::ShutdownTime;
 use netduel_sys::clock::realtime_ns;
 
-use super::Home;
-
 /// The next daily shutdown of the VMs of a bed.
 pub(super) struct NextShutdown {
     /// The resource group of the bed: other VMs have no shutdown that is known.
@@ -17,10 +15,10 @@ pub(super) struct NextShutdown {
 }
 
 impl NextShutdown {
-    /// From now on; `None` for a bed without a shutdown, and without a bed.
-    pub(super) fn of(home: &Home) -> Option<Self> {
-        let (group, time) = (home.group.clone()?, home.shutdown?);
-        Some(Self { group, time, unix_s: time.next_unix_s(realtime_ns() / 1_000_000_000) })
+    /// From now on, for the resource group of a bed and its time.
+    pub(super) fn of((group, time): (&str, ShutdownTime)) -> Self {
+        let unix_s = time.next_unix_s(realtime_ns() / 1_000_000_000);
+        Self { group: group.to_owned(), time, unix_s }
     }
 
     /// That of a VM, seconds since 1970-01-01T00:00:00Z; `None` for a VM that is not of the bed.
@@ -45,8 +43,8 @@ impl NextShutdown {
         let past = machines.iter().filter(|machine| is_past(self.unix_s_of(machine)));
         let names: Vec<&str> = past.map(|machine| machine.name.as_str()).collect();
         (!names.is_empty()).then(|| {
-            let names = names.join(", ");
-            format!("not started again: {names}; the daily shutdown of the bed at {} UTC has passed", self.time)
+            let (names, time) = (names.join(", "), self.time);
+            format!("not started again: {names}; the daily shutdown of the bed at {time} UTC has passed")
         })
     }
 }
@@ -67,12 +65,9 @@ mod tests {
         };
         // Azure changes the letters of a group in ids.
         let (own, other) = (machine("NETDUEL-X"), machine("web"));
-        let group = Some("netduel-x".to_owned());
-        let home = Home { subscription: None, group: group.clone(), shutdown: Some(ShutdownTime::DEFAULT) };
-        let mut next = NextShutdown::of(&home).unwrap();
+        let mut next = NextShutdown::of(("netduel-x", ShutdownTime::DEFAULT));
         assert!(next.unix_s_of(&own).is_some_and(|unix_s| unix_s % 86_400 == 19 * 3600));
         assert_eq!(next.unix_s_of(&other), None);
-        assert!(NextShutdown::of(&Home { group, ..Home::default() }).is_none());
         next.unix_s = u64::MAX;
         assert!(next.refuse("c", &own).is_ok() && next.not_started(from_ref(&own)).is_none());
         next.unix_s = 0;

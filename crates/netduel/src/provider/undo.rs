@@ -7,12 +7,13 @@ use netduel_azure::az::patient::Patient;
 use netduel_azure::az::process::AzProcess;
 use netduel_azure::resource::{self, Machine, Place};
 
-use super::UNDO_LIMIT;
 use crate::cli::azure_undo::{PlaceArgs, UndoCommand};
 use crate::console::tell;
 use crate::exit::{Failure, Kind};
 use crate::program;
 
+/// Limit of an undo: a VM is stopped and started.
+pub const UNDO_LIMIT: Duration = Duration::from_secs(35 * 60);
 /// How long calls of `az` are repeated. What is left of the limit is for the start of a VM after a change that was repeated in vain.
 const PATIENCE: Duration = UNDO_LIMIT.saturating_sub(Duration::from_secs(5 * 60));
 
