@@ -240,9 +240,8 @@ pub struct Existing {
 pub fn existing(az: &mut dyn Az, bed: &Bed, subscription: &Subscription) -> Result<Vec<Existing>, CallError> {
     let machines = machines(az, &bed.group(), subscription, &[])?;
     let is_tagged = |machine: &Machine| machine.tags.get(tags::BED).is_some_and(|name| *name == bed.name);
-    let existing = machines
-        .into_iter()
-        .map(|machine| Existing { is_tagged: is_tagged(&machine), name: machine.name });
+    let existing =
+        machines.into_iter().map(|machine| Existing { is_tagged: is_tagged(&machine), name: machine.name });
     Ok(existing.collect())
 }
 

@@ -67,8 +67,8 @@ mod tests {
     /// A plan whose arms move `vm1` into these groups.
     fn plan(groups: [Option<&str>; 2]) -> ResolvedPlan {
         let arm = |name: &str, group: Option<&str>| {
-            let treatment =
-                group.map(|group| format!("{{ azure-placement = \"{group}\", vm = \"vm1\", on = \"client\" }}"));
+            let treatment = group
+                .map(|group| format!("{{ azure-placement = \"{group}\", vm = \"vm1\", on = \"client\" }}"));
             let treatments = treatment.unwrap_or_default();
             format!(
                 "[[arms]]\nname = \"{name}\"\nclient = \"client\"\nserver = \"server\"\ntreatments = [{treatments}]\n"

@@ -258,8 +258,7 @@ fn hosts_of_several_domains_with_one_first_label_stay_distinct() {
 
 #[test]
 fn hosts_of_a_plan_have_pseudonyms_of_their_own() {
-    for names in
-        [["srv", "srv.east", "srv.west"], ["srv", "srv.east", "SRV"], ["srv.a", "srv.a.b", "host-1"]]
+    for names in [["srv", "srv.east", "srv.west"], ["srv", "srv.east", "SRV"], ["srv.a", "srv.a.b", "host-1"]]
     {
         let names = names.map(|name| HostName::new(name).unwrap());
         let mut redactor = Redactor::default();
