@@ -1,6 +1,7 @@
 //! The program in use: real processes, real namespaces, real signals.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 mod azure;
+mod azure_answers;
 mod azure_errors;
 mod azure_killed;
 mod azure_placement;
