@@ -89,7 +89,7 @@ pub struct Pseudonyms {
     /// Hosts of plans, as they are written: they are keys, and two of them are never one.
     plan_hosts: BTreeMap<String, String>,
     /// The pseudonyms of hosts of plans.
-    plan_pseudonyms: BTreeSet<String>,
+    of_plan_hosts: BTreeSet<String>,
     v4: BTreeMap<Ipv4Addr, Ipv4Addr>,
     v6: BTreeMap<Ipv6Addr, Ipv6Addr>,
     /// Link-layer addresses, hexadecimal digits in lower case.
@@ -155,9 +155,9 @@ impl Pseudonyms {
             return known.clone();
         }
         let mut own = pseudonym(self);
-        if !self.plan_pseudonyms.insert(own.clone()) {
+        if !self.of_plan_hosts.insert(own.clone()) {
             own = self.next(Kind::Host);
-            self.plan_pseudonyms.insert(own.clone());
+            self.of_plan_hosts.insert(own.clone());
             self.names.insert(name.to_lowercase(), own.clone());
         }
         self.plan_hosts.insert(name.to_owned(), own.clone());
