@@ -106,9 +106,9 @@ fn addresses_and_required_path_of_an_arm_may_be_the_cause_of_its_verdicts_only()
 fn on_bed(effect: f64, seed: u64, group: &str, interface: &str) -> Run {
     let mut run = run(effect, seed);
     let mut bed = bed::run().header.bed.unwrap();
-    bed.group = group.to_owned();
+    group.clone_into(&mut bed.group);
     for vm in &mut bed.vms {
-        vm.nics[2].seen.as_mut().unwrap().interface = interface.to_owned();
+        interface.clone_into(&mut vm.nics[2].seen.as_mut().unwrap().interface);
     }
     run.header.bed = Some(bed);
     let plan = &mut run.header.plan;
