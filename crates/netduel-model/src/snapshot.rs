@@ -25,6 +25,11 @@ pub const SYNTHETIC_DRIVERS: [&str; 2] = ["hv_netvsc", FAILOVER_DRIVER];
 /// The driver of the standby of net_failover.
 pub const STANDBY_DRIVER: &str = "virtio_net";
 
+/// Those of [`HostSnapshot::sysctls`] that are no settings: a list that grows when a module is loaded, and the number of connections that the
+/// firewall tracks now.
+pub const SYSCTLS_OF_STATE: [&str; 2] =
+    ["net.ipv4.tcp_available_congestion_control", "net.netfilter.nf_conntrack_count"];
+
 /// The facts of a host at the beginning of a run. Facts that the host does not expose are absent.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct HostSnapshot {

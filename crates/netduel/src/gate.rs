@@ -19,10 +19,9 @@ pub fn check(gate: &GateArgs, plan: &ResolvedPlan, sides: Sides) -> Result<(), F
     };
     let text =
         format!("failed to apply `{condition}`: the plan has no verdict on such a metric, workload and arm");
-    let baseline = match sides {
-        Sides::Arms => "; the baseline is compared with nothing",
-        Sides::Runs => "",
-    };
+    // With the baseline it would be about something.
+    let is_of_baseline = condition.is_about(plan, Sides::Runs);
+    let baseline = if is_of_baseline { "; the baseline is compared with nothing" } else { "" };
     Err(Failure::message(Kind::Usage, text)
         .remedy(format!("`netduel plan check` lists arms, workloads and verdicts{baseline}")))
 }

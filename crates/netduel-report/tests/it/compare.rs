@@ -4,7 +4,8 @@ use netduel_model::metric::Metric;
 use netduel_model::plan::spec::PathKind;
 use netduel_model::run::{Run, RunEnd};
 use netduel_model::snapshot::{
-    Cache, Device, HugePages, NumaNode, Processor, QueueInterrupt, ReceiveSteering, XdpFeature,
+    Cache, Device, HugePages, NumaNode, Processor, QueueInterrupt, ReceiveSteering, SYSCTLS_OF_STATE,
+    XdpFeature,
 };
 use netduel_model::units::Nanos;
 use netduel_report::analysis::Analysis;
@@ -90,6 +91,8 @@ fn differences_of_the_hosts_mark_the_verdicts_that_they_can_cause() {
     let changed = after.header.hosts.get_mut(&host("b")).unwrap();
     changed.kernel = Some("6.19.0-cloud-amd64".to_owned());
     changed.sysctls.insert("net.core.rmem_max".to_owned(), "212992".to_owned());
+    // No settings, so no difference.
+    changed.sysctls.extend(SYSCTLS_OF_STATE.map(|name| (name.to_owned(), "12".to_owned())));
     changed.interfaces[2].features_on.push("tx-tcp-segmentation".to_owned());
     changed.interfaces[0].name = "eth1".to_owned();
     after.header.annotations.notes.insert("ticket".to_owned(), "NET-7".to_owned());

@@ -214,6 +214,8 @@ fn conditions_without_a_meaning_are_refused_before_anything_is_compared_or_run()
         ),
     ] {
         let refused = bench.run(words).expect_code(2);
+        let is_of_baseline = refused.stderr.contains("the baseline is compared with nothing");
+        assert_eq!(is_of_baseline, words.concat().contains("on synthetic"), "{words:?}: {}", refused.stderr);
         assert!(
             refused.stderr.contains(reason) && refused.stdout.is_empty(),
             "{words:?}: {}",

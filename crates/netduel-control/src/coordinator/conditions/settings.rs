@@ -2,13 +2,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use netduel_model::plan::{Arm, ResolvedPlan};
-use netduel_model::snapshot::{Device, HostSnapshot, Interface};
+use netduel_model::snapshot::{Device, HostSnapshot, Interface, SYSCTLS_OF_STATE};
 
 use super::comparison::{Comparison, Found, note};
-
-/// What is no setting: a list that grows when a module is loaded, and the number of connections that the firewall tracks now.
-pub(super) const NO_SETTINGS: [&str; 2] =
-    ["net.ipv4.tcp_available_congestion_control", "net.netfilter.nf_conntrack_count"];
 
 /// Settings of a host that differ from those at the start of the run, each as `MTU of eth0 is 1300 instead of 1500`. Where none of its
 /// interfaces is known to be used, every interface may be one.
@@ -59,7 +55,7 @@ fn of_host(then: &HostSnapshot, now: &HostSnapshot) -> Vec<String> {
     note(&mut changes, "governor of the clock rate", governor(then), governor(now));
     note(&mut changes, "setting of transparent huge pages", huge_pages(then), huge_pages(now));
     note(&mut changes, "SMT", smt(then), smt(now));
-    for (name, old) in then.sysctls.iter().filter(|(name, _)| !NO_SETTINGS.contains(&name.as_str())) {
+    for (name, old) in then.sysctls.iter().filter(|(name, _)| !SYSCTLS_OF_STATE.contains(&name.as_str())) {
         note(&mut changes, name, Some(old), now.sysctls.get(name));
     }
     changes

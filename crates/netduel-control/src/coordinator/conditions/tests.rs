@@ -6,11 +6,10 @@ use netduel_model::plan::spec::Side;
 use netduel_model::plan::{Treatment, TreatmentAction, parse};
 use netduel_model::snapshot::{
     Channels, Coalescing, Device, Interface, KernelSettings, Processor, QueueInterrupt, ReceiveSteering,
-    Rings,
+    Rings, SYSCTLS_OF_STATE,
 };
 
 use super::comparison::Found;
-use super::settings::NO_SETTINGS;
 use super::*;
 
 fn plan() -> ResolvedPlan {
@@ -52,7 +51,8 @@ fn snapshot() -> HostSnapshot {
         ..interface("eth0")
     };
     let vf = Interface { master: Some("eth0".to_owned()), ..interface("vf") };
-    let sysctls = [("net.ipv4.tcp_sack", "1"), (NO_SETTINGS[0], "reno cubic"), (NO_SETTINGS[1], "8")];
+    let sysctls =
+        [("net.ipv4.tcp_sack", "1"), (SYSCTLS_OF_STATE[0], "reno cubic"), (SYSCTLS_OF_STATE[1], "8")];
     HostSnapshot {
         kernel: Some("6.8".to_owned()),
         build: Some("a1".to_owned()),
@@ -173,8 +173,8 @@ fn moved_interrupt_is_stated_and_ends_no_run() {
 fn what_the_plan_does_not_use_may_change() {
     let none = changed(|now| {
         now.interfaces[2].mtu = Some(9000);
-        now.sysctls.insert(NO_SETTINGS[0].to_owned(), "reno cubic bbr".to_owned());
-        now.sysctls.insert(NO_SETTINGS[1].to_owned(), "12".to_owned());
+        now.sysctls.insert(SYSCTLS_OF_STATE[0].to_owned(), "reno cubic bbr".to_owned());
+        now.sysctls.insert(SYSCTLS_OF_STATE[1].to_owned(), "12".to_owned());
         now.interfaces[0].addresses.clear();
         now.hostname = Some("other".to_owned());
     });

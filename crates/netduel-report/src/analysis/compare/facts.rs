@@ -5,7 +5,7 @@ use netduel_model::bed::money::Money;
 use netduel_model::ids::{ArmName, HostName, WorkloadName};
 use netduel_model::plan::{Host, ResolvedPlan};
 use netduel_model::run::{Run, RunHeader};
-use netduel_model::snapshot::{HostSnapshot, LOOPBACK};
+use netduel_model::snapshot::{HostSnapshot, LOOPBACK, SYSCTLS_OF_STATE};
 use netduel_model::workload::{Role, Workload};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -234,7 +234,8 @@ impl RunFacts {
             facts.add_bed(name, header);
             facts.add_testpmd(name, run);
             facts.add_interfaces(name, snapshot);
-            for (sysctl, value) in &snapshot.sysctls {
+            let is_setting = |(name, _): &(&String, &String)| !SYSCTLS_OF_STATE.contains(&name.as_str());
+            for (sysctl, value) in snapshot.sysctls.iter().filter(is_setting) {
                 facts.add(Aspect::Sysctl, &owner, sysctl, Some(value.clone()));
             }
         }
