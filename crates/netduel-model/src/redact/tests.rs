@@ -56,6 +56,20 @@ fn fields_have_pseudonyms_of_their_kind() {
 }
 
 #[test]
+fn names_that_underscores_or_foreign_letters_join_to_words_are_replaced() {
+    let mut redactor = knowing(&host(), &ssh());
+    for (text, shown) in [
+        ("DB-Prod7_arm arm_db-prod7 a_db-prod7_b", "host-1_arm arm_host-1 a_host-1_b"),
+        ("mallory_x of x_mallory, mallory2, notmallory", "user-1_x of x_user-1, mallory2, notmallory"),
+        ("mac_00:15:5d:3a:1b:2c_1", "mac_02:00:00:00:00:01_1"),
+        ("id_6f9619ff-8b86-d011-b42d-00c04fc964ff_disk", "id_00000000-0000-4000-8000-000000000001_disk"),
+        ("日10.1.2.3 10.1.2.3é db-prod7é", "日192.0.2.1 192.0.2.1é host-1é"),
+    ] {
+        assert_eq!(redactor.text(text), shown);
+    }
+}
+
+#[test]
 fn texts_have_the_pseudonyms_of_the_fields() {
     let mut redactor = knowing(&host(), &ssh());
     redactor.redact(&host()).unwrap();
@@ -70,7 +84,7 @@ fn texts_have_the_pseudonyms_of_the_fields() {
         ("backup_10.1.2.3_4 of 10.1.2.3_old", "backup_192.0.2.1_4 of 192.0.2.1_old"),
         ("DB-PROD7: mallory@db-prod7, new.corp.example.net", "host-1: user-1@host-1, host-2"),
         ("/Users/mallory/x and --out=/Users/eve/y", "/Users/user-1/x and --out=/Users/user-2/y"),
-        ("mallory_2 remains, as db-prod70", "mallory_2 remains, as db-prod70"),
+        ("mallory2 remains, as db-prod70", "mallory2 remains, as db-prod70"),
         ("~mallory/x, ~10/s and ~5 %", "~user-1/x, ~10/s and ~5 %"),
         ("id 6f9619ff8b86d011b42d00c04fc964ff", "id 00000000-0000-4000-8000-000000000001"),
         ("vm 6F9619FF-8b86-d011-b42d-00c04fc964ff.", "vm 00000000-0000-4000-8000-000000000001."),

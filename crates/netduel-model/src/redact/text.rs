@@ -241,7 +241,7 @@ pub fn learn(text: &str, pseudonyms: &mut Pseudonyms) {
             _ => {}
         }
     }
-    for mac in (0..text.len()).filter(|at| text.is_char_boundary(*at) && is_start(text, *at)) {
+    for mac in (0..text.len()).filter(|at| text.is_char_boundary(*at) && !text[..*at].ends_with(is_joined)) {
         if let Some(Found::Mac(mac)) = mac_at(text, mac) {
             pseudonyms.mac(&digits_of(mac));
         }
@@ -262,21 +262,24 @@ fn find<'t>(
     if let Some(found) = digits(text, at, pseudonyms).or_else(|| below(text, at)) {
         return Some(found);
     }
-    let is_start = is_start(text, at);
-    // Names of interfaces, queues and backups join an address to words: `eth0_10.1.2.3_4`.
-    let of_address = !is_version && !text[..at].ends_with(char::is_alphanumeric);
-    if !is_start && !of_address {
+    // Names of arms, interfaces, queues and backups join a name or an address to words: `eth0_10.1.2.3_4`. Not every script has spaces.
+    if text[..at].ends_with(is_joined) {
         return None;
     }
-    let id = (is_start && !is_version).then(|| uuid(text, at).or_else(|| mac_at(text, at))).flatten();
-    let pattern = id.or_else(|| of_address.then(|| address(text, at)).flatten());
-    if !is_start {
-        return pattern;
+    let pattern = || uuid(text, at).or_else(|| mac_at(text, at)).or_else(|| address(text, at));
+    let pattern = if is_version { None } else { pattern() };
+    if !is_start(text, at) {
+        return pattern.or_else(|| known(text, at, pseudonyms));
     }
     pattern
         .or_else(|| words.login(at))
         .or_else(|| words.host_below(at, pseudonyms))
         .or_else(|| known(text, at, pseudonyms))
+}
+
+/// Whether a character is a part of the name or address beside it.
+fn is_joined(c: char) -> bool {
+    c.is_ascii_alphanumeric()
 }
 
 fn is_word(c: char) -> bool {
@@ -288,9 +291,9 @@ fn is_start(text: &str, at: usize) -> bool {
     !text[..at].chars().next_back().is_some_and(is_word)
 }
 
-/// Whether no word goes on here.
+/// Whether no name or address goes on here.
 fn is_end(text: &str, at: usize) -> bool {
-    !text[at..].chars().next().is_some_and(is_word)
+    !text[at..].starts_with(is_joined)
 }
 
 /// The length of the characters from here that are of a kind.
@@ -351,9 +354,8 @@ fn address(text: &str, at: usize) -> Option<Found<'_>> {
     // The longest part that is an address: a port or the end of a sentence may follow.
     let mut ends = (2..=length).rev().filter(|end| {
         let next = rest[*end..].chars().next();
-        let goes_on = |c: char| {
-            c.is_alphanumeric() || (c == '.' && rest[end + 1..].starts_with(|c: char| c.is_ascii_digit()))
-        };
+        let goes_on =
+            |c: char| is_joined(c) || (c == '.' && rest[end + 1..].starts_with(|c: char| c.is_ascii_digit()));
         !next.is_some_and(goes_on)
     });
     ends.find_map(|end| rest[..end].parse().ok().map(|address| Found::Address(&rest[..end], address)))
