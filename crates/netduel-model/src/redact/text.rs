@@ -241,7 +241,7 @@ pub fn learn(text: &str, pseudonyms: &mut Pseudonyms) {
             _ => {}
         }
     }
-    for mac in (0..text.len()).filter(|at| text.is_char_boundary(*at) && !text[..*at].ends_with(is_joined)) {
+    for mac in (0..text.len()).filter(|at| text.is_char_boundary(*at) && !is_within(text, *at)) {
         if let Some(Found::Mac(mac)) = mac_at(text, mac) {
             pseudonyms.mac(&digits_of(mac));
         }
@@ -263,7 +263,7 @@ fn find<'t>(
         return Some(found);
     }
     // Names of arms, interfaces, queues and backups join a name or an address to words: `eth0_10.1.2.3_4`. Not every script has spaces.
-    if text[..at].ends_with(is_joined) {
+    if is_within(text, at) {
         return None;
     }
     let pattern = || uuid(text, at).or_else(|| mac_at(text, at)).or_else(|| address(text, at));
@@ -275,6 +275,11 @@ fn find<'t>(
         .or_else(|| words.login(at))
         .or_else(|| words.host_below(at, pseudonyms))
         .or_else(|| known(text, at, pseudonyms))
+}
+
+/// Whether a name or address may have begun before this place.
+fn is_within(text: &str, at: usize) -> bool {
+    text[..at].ends_with(is_joined)
 }
 
 /// Whether a character is a part of the name or address beside it.
