@@ -88,7 +88,7 @@ pub(super) fn styled(text: &Text, page: &mut Page) -> Markup {
 }
 
 /// Text in which backticks mark settings and commands, as in the other formats.
-fn prose(text: &str) -> Markup {
+pub(super) fn prose(text: &str) -> Markup {
     let text = plain(text);
     let parts: Vec<&str> = text.split('`').collect();
     let is_paired = parts.len() % 2 == 1;

@@ -1,6 +1,7 @@
 //! The cover and the contents: what a reader sees before the sections.
 use maud::{Markup, html};
 
+use super::blocks::prose;
 use crate::document::accent::{Accent, hexadecimal};
 use crate::document::block::Document;
 use crate::words::plain;
@@ -20,7 +21,7 @@ pub(super) fn head(document: &Document) -> Markup {
                 @if !cover.facts.is_empty() {
                     dl.about { @for (name, fact) in &cover.facts { div { dt { (plain(name)) } dd { (plain(fact)) } } } }
                 }
-                p.basis { (plain(&document.basis)) }
+                p.basis { (prose(&document.basis)) }
             }
             nav.contents aria-label="Contents" {
                 @for section in &document.sections { a href={ "#" (section.anchor) } { (plain(&section.title)) } " " }
