@@ -296,7 +296,7 @@ mod tests {
         let [mine, other] = ["0a", "0b"].map(|digits| digits.repeat(32));
         assert!(of(&other).is_of_other(Some(&mine)) && !of(&mine).is_of_other(Some(&mine)));
         assert!(!of(&other).is_of_other(None) && !of("").is_of_other(Some(&mine)));
-        assert!(!of("somebody").is_of_other(Some(&mine)));
+        assert!(!of("a name").is_of_other(Some(&mine)));
     }
 
     #[test]

@@ -12,16 +12,7 @@ use crate::builder::{Recipe, build};
 
 /// A quiet run of one workload; the seed also makes its name.
 fn run(seed: u64) -> Run {
-    let mut run = build(&Recipe {
-        blocks: 12,
-        effect: 1.5,
-        noise: 0.004,
-        workloads: vec!["bulk"],
-        seed,
-        ..Recipe::default()
-    });
-    run.header.id = format!("run-{seed}").parse().unwrap();
-    run
+    crate::compare::run(1.5, seed)
 }
 
 fn condition(text: &str) -> Condition {
