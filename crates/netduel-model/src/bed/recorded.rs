@@ -208,8 +208,23 @@ impl RunBed {
     /// How close the VMs were to each other when the bed was deployed, as far as its file is known: a treatment may have moved them since, and a
     /// run that was killed may have left them there.
     pub fn deployed_placement(&self) -> Placement {
-        let file = self.file.as_deref().and_then(|text| super::parse(text, "the bed").ok());
-        file.map_or(self.placement, |bed| bed.placement)
+        self.deployed().map_or(self.placement, |bed| bed.placement)
+    }
+
+    /// Whether accelerated networking of a NIC is on, as the provider claims, and was on when the bed was deployed, as far as its file is known.
+    /// `None` where the two differ, as after a run that was killed, and for a NIC that the bed does not have.
+    pub fn nic_state(&self, name: &str) -> Option<bool> {
+        let claimed = self.vms.iter().flat_map(|vm| &vm.nics).find(|nic| nic.name == name)?.is_accelerated;
+        let of_file = |bed: Bed| -> Option<bool> {
+            let layout = Layout::of(&bed);
+            layout.nics().find(|nic| nic.name == name).map(|nic| nic.is_accelerated)
+        };
+        self.deployed().and_then(of_file).is_none_or(|deployed| deployed == claimed).then_some(claimed)
+    }
+
+    /// The bed of its file.
+    fn deployed(&self) -> Option<Bed> {
+        super::parse(self.file.as_deref()?, "the bed").ok()
     }
 
     /// The VM of a name.

@@ -101,6 +101,23 @@ pub enum BedFault {
         /// The bed.
         bed: String,
     },
+    /// An arm switches a NIC to the state that it has on the bed, and another arm leaves it so.
+    #[error(
+        "the arm {arm} switches accelerated networking of {nic} {state}, as it is on the bed {bed}, and the arm {other} leaves it as it is, so \
+         the two do not differ by it; leave the treatment out, or write the other value of `accelerated`"
+    )]
+    SameNicState {
+        /// The arm.
+        arm: ArmName,
+        /// The NIC.
+        nic: String,
+        /// `on` or `off`.
+        state: &'static str,
+        /// The bed.
+        bed: String,
+        /// The arm that leaves it as it is.
+        other: ArmName,
+    },
     /// The server has no address of a family in the network.
     #[error(
         "the arm {arm} has a workload over {family}, and the VM {vm} has no {family} address in the network {network}; set `families` of the \

@@ -8,6 +8,7 @@ mod cores;
 mod crossover;
 mod examples;
 mod limits;
+mod nic_state;
 pub mod offload;
 pub mod on_bed;
 pub mod permissions;

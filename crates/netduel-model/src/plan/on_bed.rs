@@ -7,6 +7,7 @@ use crate::bed::network::BedNetwork;
 use crate::bed::recorded::{BedNic, BedVm, RunBed, VfUse};
 use crate::ids::HostName;
 use crate::plan::bed_fault::BedFault;
+use crate::plan::nic_state;
 use crate::plan::proximity;
 use crate::plan::resolved::{Arm, Launch, ResolvedPlan, SshHost, TreatmentAction};
 use crate::plan::spec::PathKind;
@@ -42,8 +43,8 @@ impl ResolvedPlan {
         self.arms.iter().flat_map(of_arm).collect()
     }
 
-    /// Whether a bed has the type, VMs, networks and proximity placement group of a plan. Addresses are not looked at: a bed that is not deployed
-    /// has none.
+    /// Whether a bed has the type, VMs, networks and proximity placement group of a plan, and NICs whose switches make a difference between its
+    /// arms. Addresses are not looked at: a bed that is not deployed has none.
     ///
     /// # Errors
     /// Every [`BedFault`] that was found; of a bed of another type this one, from which the others follow.
@@ -70,6 +71,7 @@ impl ResolvedPlan {
             }
         }
         faults.extend(proximity::faults(self, bed));
+        faults.extend(nic_state::faults(self, bed));
         if faults.is_empty() { Ok(()) } else { Err(faults) }
     }
 

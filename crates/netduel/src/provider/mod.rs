@@ -75,14 +75,11 @@ pub fn of(
     if home.group.is_none() {
         old::warn_of_all(&mut az, is_quiet);
     }
-    let actions_of = |arm: &Arm| -> Vec<TreatmentAction> {
-        arm.treatments.iter().map(|treatment| treatment.action.clone()).collect()
-    };
     Ok(Box::new(AzureProvider {
         shutdown: home.group.as_deref().zip(home.shutdown).map(NextShutdown::of),
         az,
         home,
-        arms: plan.arms.iter().map(actions_of).collect(),
+        plan: plan.clone(),
         may_stop,
         held: Treatments::new(GuardCommand::of_this_coordinator()),
         resources: BTreeMap::new(),
@@ -144,8 +141,7 @@ struct AzureProvider {
     az: AzProcess,
     /// From the first resource on with its subscription.
     home: Home,
-    /// The treatments of each arm.
-    arms: Vec<Vec<TreatmentAction>>,
+    plan: ResolvedPlan,
     may_stop: bool,
     held: Treatments,
     resources: BTreeMap<Resource, Known>,
@@ -253,30 +249,42 @@ impl AzureProvider {
             self.home.subscription = subscription;
             return self.meet(host, action);
         }
-        self.refuse_no_difference(&resource, &original, &state)?;
+        self.refuse_no_difference((host, action), &resource, &original)?;
         let current = Some(original.clone());
         let known = Known { host: host.clone(), original, current, machine, held: None };
         self.resources.insert(resource.clone(), known);
         Ok(Some((resource, state)))
     }
 
-    /// Refuses a placement that a VM has anyway, when arms leave its VM as it is: they would not differ by it.
+    /// Refuses a state that a resource has anyway and that an arm wants, when another arm leaves the resource as it is: they would not differ by it.
+    /// `met` is a treatment of the resource with its host.
     fn refuse_no_difference(
         &self,
+        met: (&HostName, &TreatmentAction),
         resource: &Resource,
         original: &State,
-        wanted: &State,
     ) -> Result<(), ProviderError> {
-        let changes = |action: &TreatmentAction| {
-            Resource::of(action, &self.home).is_some_and(|(changed, _)| changed == *resource)
+        let wanted = |arm: &Arm| {
+            arm.treatments.iter().find_map(|treatment| {
+                let (changed, state) = Resource::of(&treatment.action, &self.home)?;
+                (changed == *resource).then_some(state)
+            })
         };
-        let is_left = self.arms.iter().any(|arm| !arm.iter().any(changes));
-        if !matches!(resource, Resource::Placement { .. }) || !original.is(wanted) || !is_left {
+        let arms = &self.plan.arms;
+        let is_left = match resource {
+            Resource::Placement { .. } => arms.iter().any(|arm| wanted(arm).is_none()),
+            Resource::Nic { .. } => self.plan.arm_that_leaves(met.0, met.1).is_some(),
+        };
+        if !is_left || !arms.iter().filter_map(wanted).any(|state| original.is(&state)) {
             return Ok(());
         }
+        let (how, remedy) = match resource {
+            Resource::Placement { .. } => ("there", "take it out of the group"),
+            Resource::Nic { .. } => ("so", "write the other value of `accelerated`"),
+        };
         Err(ProviderError::Failed(format!(
-            "{}: it is there without the treatment, too, so the arms do not differ by it; take it out of the group, or leave the treatment out",
-            resource.words(wanted)
+            "{}: it is {how} without the treatment, too, so the arms do not differ by it; {remedy}, or leave the treatment out",
+            resource.words(original)
         )))
     }
 

@@ -1,4 +1,4 @@
-//! Placements that VMs of Azure have before a run. As in `azure_treatments`, a program stands for `az`, and each test has a network namespace of
+//! Placements of VMs and states of NICs that Azure has before a run. As in `azure_treatments`, a program stands for `az`, and each test has a network namespace of
 //! its own.
 use std::fs;
 
@@ -13,6 +13,18 @@ fn placement_that_a_vm_has_anyway_is_no_difference_between_arms() {
         let error = scene.refused(&["--allow-deallocate"]);
         assert!(error.contains("vm1 in the proximity group near: it is there without"), "{error}");
         assert!(scene.count("vm deallocate") == 0 && scene.has("near"), "{:?}", scene.calls());
+        scene.bench.assert_nothing_left();
+    });
+}
+
+#[test]
+fn state_of_a_nic_in_which_another_arm_leaves_it_is_no_difference_between_arms() {
+    let test = "azure_placement::state_of_a_nic_in_which_another_arm_leaves_it_is_no_difference_between_arms";
+    with_interface(test, || {
+        let scene = Scene::new(live(), ["", &switch(false)], "100 ms");
+        let error = scene.refused(&[]);
+        assert!(error.contains("accelerated networking of n off: it is so without"), "{error}");
+        assert_eq!(scene.count("network nic update"), 0, "{:?}", scene.calls());
         scene.bench.assert_nothing_left();
     });
 }
