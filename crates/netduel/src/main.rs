@@ -9,6 +9,7 @@ mod confirmation;
 mod console;
 mod demo;
 mod exit;
+mod expected_time;
 mod figure;
 mod gate;
 mod history;

@@ -15,32 +15,7 @@ use crate::cli::PlanCommand;
 use crate::console::{print_json, print_lines};
 use crate::exit::Failure;
 use crate::run::read_plan;
-use crate::{program, publication, redaction};
-
-/// Time of a trial beside its traffic, seconds: connections, counters and the end of the threads. Measured are 0.03 s to 0.1 s.
-const AROUND_TRIAL_S: f64 = 0.1;
-
-/// The expected time of the trials of a block, seconds.
-pub fn block_s(plan: &ResolvedPlan) -> f64 {
-    let workloads = plan.arms.iter().flat_map(|arm| &arm.workloads);
-    workloads.map(|workload| workload.timing.duration.as_secs_f64() + AROUND_TRIAL_S).sum()
-}
-
-/// The expected time of the trials of a run with the fewest and with the most blocks, in one unit: `about 34 to 126 s`. A search can end
-/// earlier.
-fn expected_time(plan: &ResolvedPlan) -> String {
-    let block_s = block_s(plan);
-    let [least_s, most_s] =
-        [plan.design.blocks_min, plan.design.blocks_max].map(|blocks| block_s * f64::from(blocks));
-    let is_short = most_s < 180.0;
-    let of = |seconds: f64| match seconds / 60.0 {
-        _ if is_short => format!("{seconds:.0}"),
-        minutes if minutes < 9.95 => format!("{minutes:.1}").trim_end_matches(".0").to_owned(),
-        minutes => format!("{minutes:.0}"),
-    };
-    let (least, most, unit) = (of(least_s), of(most_s), if is_short { "s" } else { "min" });
-    if least == most { format!("about {most} {unit}") } else { format!("about {least} to {most} {unit}") }
-}
+use crate::{expected_time, program, publication, redaction};
 
 /// Runs the command.
 pub fn command(command: &PlanCommand) -> Result<(), Failure> {
@@ -65,7 +40,7 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
             let bed = bed.map(|bed| redaction::text(&bed.name));
             let design = &resolved.design;
             print_lines(&format!(
-                "{file} is a valid plan: {}\n{}{}{}{}{}  trials     {} in a block, {}, {}, and the start of the agents{}\n",
+                "{file} is a valid plan: {}\n{}{}{}{}{}  trials     {} in a block, {}, {}, and the start of the agents{}\n{}",
                 words::plain(&resolved.question),
                 contents(&resolved),
                 on_bed(&resolved, bed.as_deref()),
@@ -74,8 +49,9 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
                 crossover(&resolved),
                 resolved.trials_per_block(),
                 blocks(design),
-                expected_time(&resolved),
+                expected_time::of_trials(&resolved),
                 design.budget.map(|budget| format!("; no block begins after {budget}")).unwrap_or_default(),
+                expected_time::azure_lines(&resolved),
             ))?;
             warn_of_few_blocks(&resolved);
             warn(&resolved);
@@ -320,19 +296,6 @@ mod tests {
         assert!(warnings[0].starts_with("warning: arm not proven: the arm one names no"), "{warnings:?}");
         plan.arms[0].network = Some(BedNetwork::Synthetic);
         assert!(unproven_arms(&plan).is_empty(), "known when the run begins");
-    }
-
-    #[test]
-    fn expected_time_is_that_of_the_trials_with_a_tenth_of_a_second_each() {
-        let mut plan = resolved("treatments = [{ path = \"accelerated\" }]");
-        (plan.design.blocks_min, plan.design.blocks_max) = (8, 30);
-        assert_eq!(expected_time(&plan), "about 34 to 126 s");
-        plan.design.blocks_max = 100;
-        assert_eq!(expected_time(&plan), "about 0.6 to 7 min");
-        plan.design.blocks_min = 100;
-        assert_eq!(expected_time(&plan), "about 7 min");
-        plan.design.blocks_max = 1000;
-        assert_eq!(expected_time(&plan), "about 7 to 70 min");
     }
 
     #[test]

@@ -14,7 +14,8 @@ impl ResolvedPlan {
         let leaves = |arm: &Arm| {
             let is_elsewhere = arm.network.zip(network).is_some_and(|(own, of_nic)| own != of_nic);
             let is_used = arm.pair.client == *host || arm.pair.server == *host;
-            is_used && !is_elsewhere && arm.treatments.iter().all(|treatment| !switches(&treatment.action, nic))
+            let mut actions = arm.treatments.iter().map(|treatment| &treatment.action);
+            is_used && !is_elsewhere && !actions.any(|action| switches(action, nic))
         };
         self.arms_of_all_blocks().into_iter().find(|arm| leaves(arm)).map(|arm| arm.name.clone())
     }
