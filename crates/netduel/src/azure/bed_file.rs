@@ -5,6 +5,7 @@ use std::path::Path;
 
 use netduel_model::bed::{self, Bed, RunBed};
 use netduel_model::plan::{self, BedFault, ResolvedPlan};
+use netduel_model::shell;
 
 use crate::exit::{Failure, Kind, OrFail as _};
 
@@ -33,8 +34,21 @@ pub fn read_bed(path: &Path) -> Result<Bed, Failure> {
     bed::parse(&text, &path.display().to_string()).kind(Kind::Usage)
 }
 
-/// Refuses a plan that needs what a bed does not have. `text` is that of the plan's file.
+/// Refuses a plan that uses no VM of a bed.
+pub fn check_hosts(path: &Path, plan: &ResolvedPlan) -> Result<(), Failure> {
+    if plan.vms().next().is_some() {
+        return Ok(());
+    }
+    let text = format!("{} is no plan for a bed: it has no host with `bed`", path.display());
+    Err(Failure::message(Kind::Usage, text).remedy(format!(
+        "write bed = \"vm1\" into the hosts that are VMs of the bed, or run the plan without a bed: `netduel run {}`",
+        shell::word(&path.to_string_lossy())
+    )))
+}
+
+/// Refuses a plan that uses no VM of a bed, or needs what the bed does not have. `text` is that of the plan's file.
 pub fn check_fit(path: &Path, text: &str, plan: &ResolvedPlan, bed: &RunBed) -> Result<(), Failure> {
+    check_hosts(path, plan)?;
     plan.fits_bed(bed).map_err(|faults| misfit(path, text, &faults))
 }
 

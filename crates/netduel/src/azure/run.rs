@@ -8,11 +8,10 @@ use netduel_control::coordinator::RunError;
 use netduel_model::bed::RunBed;
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::publication::Publication;
-use netduel_model::shell;
 use netduel_report::document::verdicts::Sides;
 use netduel_report::findings::{BedFinding, Severity, of_bed, see_bed};
 
-use super::bed_file::{check_fit, misfit};
+use super::bed_file::{check_fit, check_hosts, misfit};
 use super::deployed::Deployed;
 use super::host_keys;
 use super::session::az;
@@ -101,11 +100,7 @@ fn read_plans(args: &AzureRunArgs) -> Result<Vec<Planned>, Failure> {
     let mut plans = Vec::new();
     for path in &args.plans {
         let (text, plan, unsuited) = read_with_overrides(path, args)?;
-        if plan.vms().next().is_none() {
-            let text = format!("failed to run {}: it has no host with `bed`", path.display());
-            return Err(Failure::message(Kind::Usage, text)
-                .remedy(format!("run it with `netduel run {}`", shell::word(&path.to_string_lossy()))));
-        }
+        check_hosts(path, &plan)?;
         if !names.insert(plan.name.clone()) {
             let text = format!(
                 "failed to run {}: another of the plans is named {:?} as well",

@@ -221,11 +221,20 @@ fn plan_that_does_not_fit_the_bed_is_refused_before_anything_is_started() {
     // Without a bed there is nothing to connect to.
     let without = scene.run(&["run", "plan.toml"]).expect_code(3).stderr;
     assert_names(&without, &["netduel azure run"]);
+    scene.bench.assert_nothing_left();
+}
+
+#[test]
+fn plan_without_a_vm_is_refused_on_a_bed_by_its_check_and_its_run() {
+    let scene = Scene::new();
     let local = "name = \"x\"\nquestion = \"?\"\n[lab]\n[hosts.a]\nlaunch = \"lab\"\n[hosts.b]\nlaunch = \"lab\"\n[[arms]]\nname = \"one\"\nclient = \"a\"\n\
                  server = \"b\"\n[design]\naa = true\n";
     fs::write(scene.at("local.toml"), format!("{local}{VOLUME}")).unwrap();
-    let error = scene.run(&["azure", "run", "local.toml"]).expect_code(2).stderr;
-    assert_names(&error, &["no host with `bed`", "netduel run local.toml"]);
+    for words in [&["azure", "run", "local.toml"][..], &["plan", "check", "local.toml", "--bed", "x.toml"]] {
+        let error = scene.run(words).expect_code(2).stderr;
+        assert_names(&error, &["no host with `bed`", "netduel run local.toml"]);
+    }
+    scene.run(&["plan", "check", "local.toml"]).expect_code(0);
     scene.bench.assert_nothing_left();
 }
 
