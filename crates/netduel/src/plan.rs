@@ -10,7 +10,8 @@ use netduel_model::warning::Warning;
 use netduel_report::json::plan::CheckedPlan;
 use netduel_report::words;
 
-use crate::azure::{check_fit, read_bed};
+use crate::azure::check_fit;
+use crate::azure::known::described;
 use crate::cli::PlanCommand;
 use crate::console::{print_json, print_lines};
 use crate::exit::Failure;
@@ -26,7 +27,7 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
             let (text, resolved) = read_plan(plan, &overrides.set, permissions.permissions())?;
             redaction::learn(&resolved)?;
             publication::logo_of_plan(&resolved, (&text, plan))?;
-            let bed = bed.as_deref().map(read_bed).transpose()?;
+            let bed = bed.as_ref().map(described).transpose()?;
             if let Some(bed) = &bed {
                 let bed = RunBed::planned(bed);
                 redaction::learn(&bed)?;
@@ -143,7 +144,7 @@ fn on_bed(plan: &ResolvedPlan, bed: Option<&str>) -> String {
     let kind = plan.bed_type.map(|kind| format!(" of a bed of type {kind}")).unwrap_or_default();
     let known = match bed {
         Some(bed) => format!("the bed {bed} has them"),
-        None => "whether a bed has them is not known without --bed BED.toml".to_owned(),
+        None => "whether a bed has them is not known without --bed".to_owned(),
     };
     format!(
         "  bed        {} in {}{kind}; {known}; addresses and the path that carries the bytes are known when `netduel azure run` runs the plan\n",

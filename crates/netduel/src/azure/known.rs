@@ -3,14 +3,19 @@
 use std::fs::{self, DirEntry};
 
 use netduel_azure::deployment::Subscription;
+use netduel_model::bed::Bed;
 use netduel_model::resource_name::is_name;
 
-use crate::exit::Failure;
+use super::bed_file::read_bed;
+use crate::cli::azure::BedArg;
+use crate::exit::{Failure, Kind};
 use crate::output_file::{self, Readers};
 use crate::program;
 
 /// The file with the parameters of a deployment, in the folder of its bed.
 pub const PARAMETERS: &str = "parameters.json";
+/// The bed file of its last `up`, every default written out, without the keys of its user.
+pub const BED_FILE: &str = "bed.toml";
 /// The file with the id of the subscription in which Azure has, or may have, the bed. There is none while `up` asks for it: no other command
 /// takes it for a deleted one then.
 const SUBSCRIPTION: &str = "subscription";
@@ -27,10 +32,24 @@ pub fn list() -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
-/// Removes the parameters of a deleted bed, which have the public key and the prefixes for ssh. Its template stays.
+/// The bed of an argument without asking Azure: its file, or for a name that of its last `up` from here.
+pub fn described(bed: &BedArg) -> Result<Bed, Failure> {
+    let name = match bed {
+        BedArg::File(path) => return read_bed(path),
+        BedArg::Name(name) => name,
+    };
+    let file = program::beds_folder()?.join(name).join(BED_FILE);
+    if file.exists() {
+        return read_bed(&file);
+    }
+    let text = format!("failed to find the file of the bed {name}: no `netduel azure up` has kept it here");
+    Err(Failure::message(Kind::Usage, text).remedy("name the file in place of the bed: --bed BED.toml"))
+}
+
+/// Removes the parameters of a deleted bed, which have the public key and the prefixes for ssh, and its file. Its template stays.
 pub fn forget(bed: &str) {
     if let Ok(folder) = program::beds_folder() {
-        for file in [PARAMETERS, SUBSCRIPTION] {
+        for file in [PARAMETERS, BED_FILE, SUBSCRIPTION] {
             // A bed that was created elsewhere has none here.
             drop(fs::remove_file(folder.join(bed).join(file)));
         }

@@ -14,7 +14,7 @@ use netduel_model::shell;
 
 use super::bed_file::{read_bed, read_text};
 use super::document::print_beds;
-use super::known::PARAMETERS;
+use super::known::{BED_FILE, PARAMETERS};
 use super::session::{az, failed, now_unix_s};
 use super::{host_keys, known, old, prices, shown};
 use crate::console::{print_lines, tell};
@@ -187,7 +187,8 @@ fn with_remains(
     ))
 }
 
-/// Template and parameters of a deployment, in the user's folder for data: `az` reads them, and they show later what was deployed.
+/// Template and parameters of a deployment, in the user's folder for data: `az` reads them, and they show later what was deployed. The file of the
+/// bed is beside them, for commands that ask Azure nothing.
 struct Files {
     template: PathBuf,
     parameters: PathBuf,
@@ -201,6 +202,7 @@ impl Files {
         let texts = [
             (&files.template, template::text(&template::template(bed)).kind(Kind::Internal)?),
             (&files.parameters, template::text(&parameters).kind(Kind::Internal)?),
+            (&folder.join(BED_FILE), bed.file_text()),
         ];
         for (path, text) in &texts {
             output_file::create_folder(&folder)

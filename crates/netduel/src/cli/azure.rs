@@ -157,7 +157,7 @@ fn subscription(text: &str) -> Result<String, String> {
     Err("write the id, or the name when it has letters, digits, spaces and . _ - ( ) only".to_owned())
 }
 
-fn bed(text: &str) -> Result<BedArg, String> {
+pub(super) fn bed(text: &str) -> Result<BedArg, String> {
     if text.to_ascii_lowercase().ends_with(".toml") {
         return Ok(BedArg::File(PathBuf::from(text)));
     }

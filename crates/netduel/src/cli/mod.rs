@@ -21,7 +21,7 @@ use self::azure_undo::UndoCommand;
 use crate::inspect::args::InspectArgs;
 use crate::quick::args::{CrrArgs, PpsArgs, RrArgs, TcpArgs, UdpArgs};
 use crate::serve::args::ServeArgs;
-use azure::AzureCommand;
+use azure::{AzureCommand, BedArg};
 use lab::LabCommand;
 use pair::PairArgs;
 use run::{DemoArgs, RunArgs};
@@ -298,9 +298,10 @@ pub enum PlanCommand {
         overrides: OverrideArgs,
         #[command(flatten)]
         permissions: PermissionArgs,
-        /// Check also whether this bed has the VMs and networks that the plan uses. Nothing is deployed or looked up.
-        #[arg(long, value_name = "BED.toml")]
-        bed: Option<PathBuf>,
+        /// Check also whether this bed has the VMs and networks that the plan uses: its file (NAME.toml), or its name when `netduel azure up`
+        /// created it from here. Nothing is deployed or looked up.
+        #[arg(long, value_name = "BED", value_parser = azure::bed)]
+        bed: Option<BedArg>,
         #[command(flatten)]
         redact: RedactArgs,
         #[command(flatten)]

@@ -63,6 +63,7 @@ _netduel_names() {
                     down) [[ "$previous" != --subscription ]] && what=beds ;;
                 esac
                 ;;
+            plan) [[ "$subcommand" == check && "$previous" == --bed ]] && what=beds ;;
             lab)
                 if [[ "$previous" == --lab ]]; then
                     what=labs

@@ -61,7 +61,9 @@ complete -c netduel -n '__netduel_command compare; and not __netduel_previous_ha
 complete -c netduel -n '__netduel_command compare' -l fail-if -x -k -a '(__netduel_names run-conditions)'
 complete -c netduel -n '__netduel_command report' -l fail-if -x -k -a '(__netduel_names arm-conditions)'
 complete -c netduel -n '__netduel_command azure run; and __netduel_has_plan' -l fail-if -x -k -a '(__netduel_names conditions)'
-complete -c netduel -n '__netduel_command azure run' -l bed -r -k -a '(__netduel_names beds)'
+for command in 'azure run' 'plan check'
+    complete -c netduel -n "__netduel_command $command" -l bed -r -k -a '(__netduel_names beds)'
+end
 complete -c netduel -n '__netduel_command azure down; and not __netduel_previous --subscription' -k -a '(__netduel_names beds)'
 complete -c netduel -n '__netduel_command lab' -l lab -x -k -a '(__netduel_names labs)'
 complete -c netduel -n '__netduel_command lab exec; and __netduel_expects_lab_host' -f -k -a '(__netduel_names lab-hosts)'

@@ -57,6 +57,7 @@ _netduel() {
                     down) [[ "$previous" != --subscription ]] && what=beds ;;
                 esac
                 ;;
+            plan) [[ "$subcommand" == check && "$previous" == --bed ]] && what=beds ;;
             lab)
                 if [[ "$previous" == --lab ]]; then
                     what=labs

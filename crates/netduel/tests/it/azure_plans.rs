@@ -225,6 +225,26 @@ fn plan_that_does_not_fit_the_bed_is_refused_before_anything_is_started() {
 }
 
 #[test]
+fn plan_is_checked_on_a_bed_by_its_name_without_asking_azure() {
+    let scene = Scene::new();
+    let check = ["plan", "check", "plan.toml", "--bed", "x"];
+    let error = scene.run(&check).expect_code(2).stderr;
+    assert_names(&error, &["failed to find the file of the bed x", "--bed BED.toml"]);
+    scene.up();
+    fs::remove_file(scene.at("x.toml")).unwrap();
+    let calls = scene.calls();
+    let checked = scene.run(&check).expect_code(0).stdout;
+    assert_names(&checked, &["vm1, vm2 in synthetic, accelerated; the bed x has them"]);
+    scene.misfit("other.toml");
+    let error = scene.run(&["plan", "check", "other.toml", "--bed", "x"]).expect_code(2).stderr;
+    assert_names(&error, &["the arm accelerated uses the network test"]);
+    assert_eq!(scene.calls(), calls);
+    scene.run(&["azure", "down", "x", "--yes"]).expect_code(0);
+    scene.run(&check).expect_code(2);
+    scene.bench.assert_nothing_left();
+}
+
+#[test]
 fn plan_without_a_vm_is_refused_on_a_bed_by_its_check_and_its_run() {
     let scene = Scene::new();
     let local = "name = \"x\"\nquestion = \"?\"\n[lab]\n[hosts.a]\nlaunch = \"lab\"\n[hosts.b]\nlaunch = \"lab\"\n[[arms]]\nname = \"one\"\nclient = \"a\"\n\

@@ -48,7 +48,7 @@ fn bench() -> Bench {
 }
 
 /// What stands on the command line after the tabulator, for what was typed.
-const CASES: [(&str, &str); 22] = [
+const CASES: [(&str, &str); 23] = [
     ("netduel report ol", "netduel report old-1"),
     ("netduel run --resume ol", "netduel run --resume old-1"),
     ("netduel runs tag ol", "netduel runs tag old-1"),
@@ -70,6 +70,7 @@ const CASES: [(&str, &str); 22] = [
     ("netduel azure down --yes d", "netduel azure down --yes deployed"),
     ("netduel azure down be", "netduel azure down bed.toml"),
     ("netduel azure run plan.toml --bed d", "netduel azure run plan.toml --bed deployed"),
+    ("netduel plan check plan.toml --bed d", "netduel plan check plan.toml --bed deployed"),
     ("netduel azure check be", "netduel azure check bed.toml"),
 ];
 
