@@ -10,10 +10,11 @@ use super::shared::{
     ConfirmationArgs, DeallocateArgs, GateArgs, JsonArgs, OverrideArgs, PermissionArgs, RemoteProgramArgs,
 };
 
-/// Which subscription, for commands without a bed file.
+/// Which subscription, for commands that need no bed file.
 #[derive(Debug, Clone, Args)]
 pub struct SubscriptionArgs {
-    /// Id or name of the subscription [default: the current one of `az`]
+    /// Id or name of the subscription [default: the key `subscription` of the bed file if a file names the bed and has the key, or else the
+    /// current one of `az account show`]
     #[arg(long, value_name = "ID", value_parser = subscription)]
     pub subscription: Option<String>,
 }
@@ -56,7 +57,7 @@ pub enum AzureCommand {
     /// Create a bed, or complete one that failed, with your own `az`. It costs money until `netduel azure down`.
     ///
     /// Checks version and login of `az`, size, quota, price and budget before anything is created. Ctrl-C ends the command and not the
-    /// deployment.
+    /// deployment. The subscription is the key `subscription` of the bed file, or else the current one of `az account show`.
     #[command(after_help = "Example:\n  netduel azure up beds/two-nic.toml --ssh-from 192.0.2.1/32")]
     Up {
         /// The bed, a TOML file.
@@ -72,7 +73,7 @@ pub enum AzureCommand {
     /// Delete a bed: its resource group with everything in it. Asks for confirmation; without a terminal --yes is needed.
     ///
     /// The question names resources in the group that netduel did not create. With --yes such a group is deleted only with --with-everything,
-    /// and a bed of another user of the subscription is not deleted.
+    /// and a bed of another user of the subscription is not deleted. The bed is looked for in one subscription: see --subscription.
     #[command(
         after_help = "Examples:\n  netduel azure down\n  netduel azure down two-nic\n  netduel azure down beds/two-nic.toml --yes --no-wait"
     )]
@@ -97,12 +98,15 @@ pub enum AzureCommand {
     ///
     /// Finds the bed by its tag, waits until cloud-init has ended in the VMs, and compares what Azure claims of them with what they show before
     /// each plan runs. A contradiction that an arm depends on, for example a NIC that is accelerated and has no virtual function, stops the run.
-    /// Of several plans those that need what the bed does not have are skipped, with the reason.
+    /// Of several plans those that need what the bed does not have are skipped, with the reason. The bed is looked for in one subscription: see
+    /// --subscription.
     #[command(
         after_help = "Examples:\n  netduel azure run my.toml --out report\n  netduel azure run one.toml other.toml --bed two-nic --start"
     )]
     Run(Box<AzureRunArgs>),
     /// List the beds of a subscription with age and cost.
+    ///
+    /// It is the subscription of --subscription, or else the current one of `az account show`.
     #[command(after_help = "Example:\n  netduel azure list")]
     List {
         #[command(flatten)]
@@ -169,7 +173,21 @@ pub(super) fn bed(text: &str) -> Result<BedArg, String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
+
+    #[test]
+    fn help_of_commands_that_ask_azure_says_which_subscription() {
+        let mut cli = crate::cli::Cli::command();
+        let azure = cli.find_subcommand_mut("azure").unwrap();
+        for name in ["up", "run", "down", "list"] {
+            let help = azure.find_subcommand_mut(name).unwrap().render_long_help().to_string();
+            let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(help.contains("current one of `az account show`"), "{name}: {help}");
+            assert!(name == "list" || help.contains("key `subscription` of the bed file"), "{name}: {help}");
+        }
+    }
 
     #[test]
     fn bed_is_a_file_or_a_name() {
