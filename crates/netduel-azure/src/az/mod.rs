@@ -14,6 +14,9 @@ use cause::Cause;
 /// Time limit of a call that does not wait for resources: a call takes 0.6 s to 2.2 s, and throttling makes `az` wait by itself.
 pub const CALL_LIMIT: Duration = Duration::from_secs(120);
 
+/// The version of `az` with which netduel was tried.
+const TRIED: &str = "2.91";
+
 /// Runs `az`.
 pub trait Az {
     /// Runs `az` with these arguments and returns its standard output.
@@ -82,7 +85,9 @@ pub enum CallError {
     },
     /// Its output is not what netduel understands.
     #[error(
-        "`{command}` answered with something that netduel does not understand ({reason}); compare its version with the one in docs/beds.md"
+        "`{command}` answered with something that netduel does not understand ({reason}); `az version` prints its version, and netduel was tried \
+         with {tried}",
+        tried = TRIED
     )]
     Answer {
         /// The command.

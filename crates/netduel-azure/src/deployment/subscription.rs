@@ -5,7 +5,7 @@ use sha2::{Digest as _, Sha256};
 use super::error::BedError;
 use crate::az::{Az, ask};
 
-/// The oldest `az` that suffices: netduel was tried with 2.91, and releases before 2.50 (2023) are no longer maintained.
+/// The oldest `az` that suffices: releases before 2.50 (2023) are no longer maintained.
 const OLDEST: (u32, u32) = (2, 50);
 
 /// A subscription.

@@ -10,8 +10,7 @@ use crate::workload::Family;
 pub enum BedFault {
     /// The plan is for another type of bed.
     #[error(
-        "bed_type is \"{wanted}\", and the bed {bed} is of type \"{found}\"; choose a bed with type = \"{wanted}\" in its file, as \
-         beds/{wanted}.toml has"
+        "bed_type is \"{wanted}\", and the bed {bed} is of type \"{found}\"; choose a bed with type = \"{wanted}\" in its file"
     )]
     OtherType {
         /// The type of the plan.

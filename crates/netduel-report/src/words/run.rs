@@ -432,7 +432,7 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
             "Responsiveness",
             "Round trips per minute under load after draft-ietf-ippm-responsiveness-06, case without TLS: the mean of 60 s / ((connect \
              + request to response on new connections) / 2) and 60 s / (round trip in the data of a loaded connection), each a mean \
-             of the lowest 95 %. No HTTP, and a fixed number of streams: docs/methodology.md."
+             of the lowest 95 %. Unlike in the draft there is no HTTP, and the number of streams is fixed."
                 .to_owned(),
         ));
     }

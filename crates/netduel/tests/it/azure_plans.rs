@@ -275,7 +275,7 @@ fn plan_for_another_type_of_bed_is_refused_before_anything_is_started() {
         &["plan", "check", "toggle.toml", "--bed", "x.toml"],
     ] {
         let error = scene.run(words).expect_code(2).stderr;
-        assert_names(&error, &[refusal, "beds/toggle.toml"]);
+        assert_names(&error, &[refusal, "type = \"toggle\" in its file"]);
     }
     assert!(!scene.calls().contains("vm start"), "{}", scene.calls());
     let checked = scene.run(&["plan", "check", "two-nic.toml", "--bed", "x.toml"]).expect_code(0).stdout;
