@@ -140,15 +140,15 @@ fn terminal_width(output: impl AsFd) -> Option<usize> {
     terminal_size::terminal_size_of(output).map(|(width, _)| usize::from(width.0))
 }
 
-/// Wraps long lines at spaces; continuation lines are indented by two more columns. A word longer than the width is not broken:
-/// it may be an address or a command.
+/// Wraps long lines at spaces; continuation lines are indented by two more columns than the text of the line. A word longer than the width is not
+/// broken: it may be an address or a command.
 fn broken(text: &str, width: Option<usize>) -> String {
     let Some(width) = width else { return text.to_owned() };
     text.split('\n').map(|line| broken_line(line, width)).collect::<Vec<_>>().join("\n")
 }
 
 fn broken_line(line: &str, width: usize) -> String {
-    let own = line.chars().take_while(|c| *c == ' ').count();
+    let own = text_column(line, width);
     let indent = " ".repeat(own + 2);
     let (mut broken, mut rest) = (String::new(), line.to_owned());
     while rest.chars().count() > width {
@@ -162,6 +162,19 @@ fn broken_line(line: &str, width: usize) -> String {
         rest = format!("{indent}{}", rest[at..].trim_start());
     }
     broken + rest.trim_end()
+}
+
+/// The column of the text of a line: behind its indentation, and behind the title of a row, which two spaces or more separate from the text. A title
+/// that takes half of the width has no column beside it.
+fn text_column(line: &str, width: usize) -> usize {
+    let rest = line.trim_start_matches(' ');
+    let indentation = line.len() - rest.len();
+    let of_row = || {
+        let (title, text) = rest.split_once("  ").filter(|_| indentation > 0)?;
+        let gap = 2 + text.chars().take_while(|c| *c == ' ').count();
+        Some(indentation + title.chars().count() + gap)
+    };
+    of_row().filter(|column| column * 2 <= width).unwrap_or(indentation)
 }
 
 /// Whether a document was printed: standard output has at most one.
@@ -271,6 +284,17 @@ mod tests {
         }
         assert_eq!(broken(text, None), text);
         assert_eq!(broken(text, Some(200)), text);
+    }
+
+    #[test]
+    fn continuation_of_a_row_with_a_title_stands_in_the_column_of_its_text() {
+        let rows = "  arms       one (baseline): client -> server, network synthetic\n             other: client -> server, network accelerated";
+        let wrapped = broken(rows, Some(40));
+        let column = " ".repeat(13);
+        assert!(wrapped.lines().count() > 3, "{wrapped}");
+        assert!(wrapped.lines().skip(1).all(|line| line.starts_with(&column)), "{wrapped}");
+        let wide = broken("  a-long-title-of-a-row  text text", Some(20));
+        assert_eq!(wide, "  a-long-title-of-a-row\n    text text");
     }
 
     #[test]
