@@ -138,8 +138,7 @@ fn resolve_size(
         let meant = nearest(name, size::table().iter().map(|size| size.name.as_str()));
         let meant = meant.map(|name| format!("did you mean \"{name}\"? ")).unwrap_or_default();
         let wrong = format!("is {name:?}, which is not in the table of sizes");
-        let allowed =
-            format!("{meant}choose one whose NICs and bandwidth are known, for example \"Standard_DS4_v2\"");
+        let allowed = format!("{meant}choose one of those that `netduel azure sizes` lists");
         problems.add("size", wrong, allowed);
         return None;
     };

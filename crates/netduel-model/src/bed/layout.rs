@@ -171,6 +171,14 @@ pub fn accelerated_nics(kind: BedType, size: &Size) -> u32 {
     (0..vms(kind)).map(of_vm).max().unwrap_or_default()
 }
 
+/// Whether a bed of this type can be created of a size: it has the NICs, an arm without accelerated networking where the type has one, and
+/// enough NICs with it.
+pub fn suits(kind: BedType, size: &Size) -> bool {
+    size.nics >= nics_min(kind)
+        && (size.can_be_synthetic() || !kind.has_synthetic_arm())
+        && accelerated_nics(kind, size) <= size.accelerated_nics_max()
+}
+
 impl Layout {
     /// Of a bed.
     pub fn of(bed: &Bed) -> Self {
@@ -296,6 +304,7 @@ pub fn address_space() -> [String; 2] {
 mod tests {
     use super::*;
     use crate::bed::parse;
+    use crate::size;
 
     fn layout(keys: &str) -> Layout {
         let text = format!("name = \"x\"\nregion = \"westeurope\"\n{keys}\n");
@@ -441,6 +450,18 @@ mod tests {
             }
         }
         assert_eq!(["vm1", "vm1-", "mine"].map(NicUse::of_nic), [None; 3]);
+    }
+
+    #[test]
+    fn size_suits_a_type_when_a_bed_of_both_is_valid() {
+        for size in size::table() {
+            for kind in BedType::ALL {
+                let (name, word) = (&size.name, word(&kind));
+                let text =
+                    format!("name = \"x\"\nregion = \"westeurope\"\nsize = \"{name}\"\ntype = \"{word}\"\n");
+                assert_eq!(suits(kind, size), parse(&text, "x.toml").is_ok(), "{name} {word}");
+            }
+        }
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Documents of `netduel azure`: a checked bed, and beds that exist.
 use std::net::IpAddr;
 
-use netduel_model::bed::layout::{End, Nic, Vm};
+use netduel_model::bed::layout::{End, Nic, Vm, suits};
 use netduel_model::bed::money::Money;
 use netduel_model::bed::{Bed, BedType, Families, Image, Layout, Placement};
+use netduel_model::size::Size;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -76,10 +77,18 @@ pub struct BedSize {
     pub nics: u32,
     /// What all NICs of a VM send together at most.
     pub limit_bps: u64,
+    /// NICs of a VM with accelerated networking at most.
+    pub accelerated_nics: u32,
     /// Whether accelerated networking can be off.
     pub can_be_synthetic: bool,
+    /// Whether a VM has its host to itself.
+    pub isolated: bool,
+    /// Types of beds that can have VMs of this size.
+    pub bed_types: Vec<BedType>,
     /// Page and date of these figures.
     pub source: String,
+    /// Why the limit may be wrong, or for whom it holds; null where nothing is known against it.
+    pub doubt: Option<String>,
     /// Name of the quota that counts its vCPUs; null where it is not known.
     pub quota_family: Option<String>,
 }
@@ -124,6 +133,22 @@ impl Price {
     pub fn of(money: &Money) -> Self {
         Self { amount: money.amount, currency: money.currency.clone() }
     }
+}
+
+/// Sizes of VMs that netduel knows: `netduel azure sizes --json`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct BedSizes {
+    /// The first keys of every document.
+    #[serde(flatten)]
+    pub envelope: Envelope,
+    /// The sizes, those of a series in order; with `--type` those that a bed of the type can have.
+    pub sizes: Vec<BedSize>,
+}
+
+impl Document for BedSizes {
+    const NAME: &'static str = "netduel.sizes";
+    const VERSION: u32 = 1;
+    const RELEASED: u32 = 0;
 }
 
 /// Beds that exist: `netduel azure list`, `up` and `down` with `--json`.
@@ -204,15 +229,7 @@ impl CheckedBed {
             image: bed.image,
             placement: bed.placement,
             families: bed.families,
-            size: BedSize {
-                name: bed.size.name.clone(),
-                vcpus: bed.size.vcpus,
-                nics: bed.size.nics,
-                limit_bps: bed.size.rate().0,
-                can_be_synthetic: bed.size.can_be_synthetic(),
-                source: bed.size.source(),
-                quota_family: bed.size.quota_family().map(str::to_owned),
-            },
+            size: BedSize::of(bed.size),
             vcpus: layout.vcpus(bed),
             vms: layout.vms.iter().map(BedVm::of).collect(),
             ssh_from: bed.ssh_from.iter().map(ToString::to_string).collect(),
@@ -222,6 +239,31 @@ impl CheckedBed {
             price_per_hour: price.map(|(of_vm, _)| Price::of(&of_vm.times(layout.vms.len() as f64))),
             price_read: read_unix_ms.map(iso_8601),
             price_read_unix_ms: read_unix_ms,
+        }
+    }
+}
+
+impl BedSizes {
+    /// Of these sizes.
+    pub fn of<'s>(sizes: impl IntoIterator<Item = &'s Size>, origin: &Origin) -> Self {
+        Self { envelope: Self::envelope(origin), sizes: sizes.into_iter().map(BedSize::of).collect() }
+    }
+}
+
+impl BedSize {
+    fn of(size: &Size) -> Self {
+        Self {
+            name: size.name.clone(),
+            vcpus: size.vcpus,
+            nics: size.nics,
+            limit_bps: size.rate().0,
+            accelerated_nics: size.accelerated_nics_max(),
+            can_be_synthetic: size.can_be_synthetic(),
+            isolated: size.is_isolated,
+            bed_types: BedType::ALL.into_iter().filter(|kind| suits(*kind, size)).collect(),
+            source: size.source(),
+            doubt: Some(size.doubt.clone()).filter(|doubt| !doubt.is_empty()),
+            quota_family: size.quota_family().map(str::to_owned),
         }
     }
 }

@@ -3,7 +3,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 use super::baseline::BaselineDocument;
-use super::bed::{BedsDocument, CheckedBed};
+use super::bed::{BedSizes, BedsDocument, CheckedBed};
 use super::compare::CompareDocument;
 use super::envelope::Document;
 use super::error::ErrorDocument;
@@ -62,6 +62,7 @@ pub const DOCUMENTS: &[DocumentType] = &[
     DocumentType::of::<LabsDocument>(),
     DocumentType::of::<CheckedBed>(),
     DocumentType::of::<BedsDocument>(),
+    DocumentType::of::<BedSizes>(),
     DocumentType::of::<Pairings>(),
     DocumentType::of::<ServerEvent>(),
     DocumentType::of::<ErrorDocument>(),

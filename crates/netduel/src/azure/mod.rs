@@ -11,6 +11,7 @@ mod run;
 mod session;
 mod shown;
 mod shutdown;
+mod sizes;
 mod up;
 
 use std::path::Path;
@@ -38,6 +39,7 @@ use session::{az, failed, now_unix_s};
 pub fn command(command: &AzureCommand) -> Result<(), Failure> {
     match command {
         AzureCommand::Schema => print_json(&bed::schema()),
+        AzureCommand::Sizes { kind, json } => sizes::command(*kind, json.json),
         AzureCommand::Check { bed, price, json } => check(bed, *price, json.json),
         AzureCommand::Template { bed } => {
             let text = template::text(&template::template(&read_bed(bed)?)).kind(Kind::Internal)?;

@@ -2,9 +2,12 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use netduel_model::bed::BedType;
 use netduel_model::bed::prefix::Prefix;
 use netduel_model::resource_name::{is_name, is_subscription};
+use netduel_model::word::word;
 
+use super::keyword::keywords;
 use super::run::OutcomeArgs;
 use super::shared::{
     ConfirmationArgs, DeallocateArgs, GateArgs, JsonArgs, OverrideArgs, PermissionArgs, RemoteProgramArgs,
@@ -114,10 +117,33 @@ pub enum AzureCommand {
         #[command(flatten)]
         json: JsonArgs,
     },
+    /// List the sizes of VMs that beds can have: vCPUs, NICs, accelerated networking, bandwidth limit, types of beds. Uses no network.
+    ///
+    /// `netduel azure check` checks beds by the same table. Accelerated networking that is required has no arm without it. The limit is what all
+    /// NICs of a VM send together at most, as Azure's pages state it.
+    #[command(
+        after_help = "Examples:\n  netduel azure sizes\n  netduel azure sizes --type toggle\n  netduel azure sizes --json"
+    )]
+    Sizes {
+        /// Only sizes that a bed of this type can have.
+        #[arg(long = "type", value_name = "TYPE", value_parser = keywords(TYPES, |kind| word(&kind)))]
+        kind: Option<BedType>,
+        #[command(flatten)]
+        json: JsonArgs,
+    },
     /// Print the JSON Schema of beds, for editors that check as you type.
     #[command(after_help = "Example:\n  netduel azure schema > bed-file.schema.json")]
     Schema,
 }
+
+/// The types of beds, and what they are.
+const TYPES: [(BedType, &str); 5] = [
+    (BedType::TwoNic, "A pair; each VM has a synthetic and an accelerated NIC"),
+    (BedType::TwoPairs, "A pair with accelerated networking and one without"),
+    (BedType::Toggle, "A pair whose accelerated networking plans switch"),
+    (BedType::Dpdk, "A pair with a NIC for DPDK in each VM"),
+    (BedType::HotAdd, "A pair with a NIC in each VM that is not attached"),
+];
 
 /// `netduel azure run`.
 #[derive(Debug, Args)]

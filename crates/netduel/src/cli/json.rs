@@ -31,6 +31,7 @@ pub fn prints_document(command: &Command) -> bool {
             AzureCommand::Check { json, .. }
             | AzureCommand::Up { json, .. }
             | AzureCommand::Down { json, .. }
+            | AzureCommand::Sizes { json, .. }
             | AzureCommand::List { json, .. } => json.json,
             AzureCommand::Run(args) => args.outcome.json.json,
             AzureCommand::Template { .. } | AzureCommand::Schema => false,
@@ -107,6 +108,7 @@ mod tests {
             ("azure check x.toml --json", true),
             ("azure down x -y -J", true),
             ("azure run x.toml --json", true),
+            ("azure sizes --type dpdk --json", true),
             ("azure template x.toml", false),
             ("report last --format json", true),
             ("report last --json --out x.json", false),

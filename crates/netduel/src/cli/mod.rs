@@ -142,7 +142,8 @@ pub enum Command {
     /// Create and delete test beds on Azure with your own `az`: VMs, networks and NICs from one file.
     #[command(
         subcommand,
-        after_help = "Examples:\n  netduel azure check beds/two-nic.toml                       no network needed\n  \
+        after_help = "Examples:\n  netduel azure sizes                                         sizes of VMs, with their NICs\n  \
+        netduel azure check beds/two-nic.toml                       no network needed\n  \
         netduel azure up beds/two-nic.toml --ssh-from 192.0.2.1/32  your address as Azure sees it\n  \
         netduel azure run my.toml --out report\n  netduel azure list\n  netduel azure down two-nic"
     )]

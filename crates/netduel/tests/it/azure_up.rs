@@ -216,3 +216,17 @@ fn shipped_beds_are_created_as_they_are() {
         assert!(count >= 5, "one of each type: {count}");
     });
 }
+
+#[test]
+fn sizes_of_a_type_of_bed_are_listed_without_az() {
+    let scene = Scene::new();
+    let sizes = |words: &[&str]| scene.run(&[&["azure", "sizes"][..], words].concat()).expect_code(0);
+    let all = sizes(&[]).stdout;
+    assert!(all.contains("\nStandard_DS4_v2 ") && all.contains("\nStandard_D8s_v5 "), "{all}");
+    let toggle = sizes(&["--type", "toggle"]).stdout;
+    assert!(toggle.contains("\nStandard_DS4_v2 ") && !toggle.contains("Standard_D8s_v5"), "{toggle}");
+    let json = sizes(&["--json"]).json();
+    assert_eq!(json["sizes"].as_array().unwrap().len(), netduel_model::size::table().len());
+    scene.run(&["azure", "sizes", "--type", "triangle"]).expect_code(2);
+    assert_eq!(scene.calls(), "");
+}

@@ -10,7 +10,9 @@ use netduel_model::warning::Warning;
 use netduel_report::analysis::compare::{Side, compare};
 use netduel_report::history::{History, PastRun, Selection};
 use netduel_report::inspect::Inspection;
-use netduel_report::json::bed::{BedHost, BedHostNic, BedsDocument, CheckedBed, DeployedBed, Price};
+use netduel_report::json::bed::{
+    BedHost, BedHostNic, BedSizes, BedsDocument, CheckedBed, DeployedBed, Price,
+};
 use netduel_report::json::compare::CompareDocument;
 use netduel_report::json::envelope::{Document, Envelope, ErrorInfo, Origin};
 use netduel_report::json::error::ErrorDocument;
@@ -445,6 +447,11 @@ fn listings_plans_and_beds_fit_the_schemas() {
     assert_eq!(bed["price_read"], "2026-11-22T10:30:07.000Z");
     assert_eq!((&bed["type"], &bed["vcpus"]), (&"dpdk".into(), &384.into()));
     assert_eq!(bed["vms"][1]["nics"][1]["accelerated"], true);
+    let document = printed(&BedSizes::of(netduel_model::size::table(), &origin()));
+    let mut sizes = document["sizes"].as_array().unwrap().iter();
+    let size = sizes.find(|size| size["name"] == "Standard_D2s_v5").unwrap();
+    assert_eq!((&size["can_be_synthetic"], &size["accelerated_nics"]), (&false.into(), &1.into()));
+    assert_eq!(size["bed_types"], serde_json::json!([]));
     let server = PairedServer { name: "far".into(), host: "far".into(), port: 5210 };
     let action = PairingAction::List;
     printed(&Pairings { envelope: envelope::<Pairings>(), action, pairings: vec![server] });
