@@ -1,4 +1,4 @@
-//! `netduel azure up` with a program in place of `az`, where the network of this machine or the state of the bed matters.
+//! `netduel azure up` with a program in place of `az`, where the network of this machine or the state of the bed matters, and `netduel azure sizes`.
 use std::fs;
 use std::process::Command;
 
