@@ -3,6 +3,7 @@ mod circles;
 mod dependencies;
 mod documents;
 mod everywhere;
+mod messages;
 mod panics;
 mod ratchet;
 mod rust;
@@ -21,10 +22,11 @@ use violation::Violation;
 type Rules = fn(&Tree, &mut Vec<Violation>);
 
 /// Every group. Each is a file of this module.
-const RULES: [Rules; 7] = [
+const RULES: [Rules; 8] = [
     rust::check,
     panics::check,
     spaces::check,
+    messages::check,
     circles::check,
     dependencies::check,
     documents::check,

@@ -1,0 +1,88 @@
+//! Rule: no message of the program names a file below `docs`, because an installed program has none. Raw strings, tests and the crates that are no
+//! part of the program are not judged, nor are paths that the compiler reads (`../../docs/page.md`).
+use super::source::Source;
+use super::tree::Tree;
+use super::violation::Violation;
+
+const RULE: &str = "messages";
+
+const NAMED: &str = "a message names a file below `docs`, which an installed program does not have: write the content, or name a command \
+                     that prints it";
+
+/// Crates that are no part of an installed program.
+const TOOLS: [&str; 7] = [
+    "netduel-bench",
+    "netduel-formats",
+    "netduel-fuzz",
+    "netduel-guests",
+    "netduel-simulation",
+    "netduel-test-support",
+    "xtask",
+];
+
+/// Checks every source of the program that is no test.
+pub fn check(tree: &Tree, found: &mut Vec<Violation>) {
+    for (path, text) in tree.texts(".rs").filter(|(path, _)| is_judged(path) && !tree.is_test_module(path)) {
+        let source = Source::new(text);
+        let tests = source.start_of_tests();
+        for string in source.strings.iter().filter(|string| string.start < tests) {
+            if text.get(string.clone()).is_some_and(names_document) {
+                let line = source.line_of(string.start);
+                found.push(Violation { path: path.to_owned(), line, rule: RULE, message: NAMED.to_owned() });
+            }
+        }
+    }
+}
+
+/// Whether a file is below `src` of a crate of the program, and no file of tests.
+fn is_judged(path: &str) -> bool {
+    let mut parts = path.split('/');
+    let is_of_program =
+        parts.next() == Some("crates") && parts.next().is_some_and(|name| !TOOLS.contains(&name));
+    is_of_program && parts.next() == Some("src") && !path.ends_with("/tests.rs")
+}
+
+/// Whether a literal, as it is written with its quotes, names a page below `docs`.
+fn names_document(written: &str) -> bool {
+    let mut places = written.match_indices("docs/").map(|(at, _)| written.split_at(at));
+    places.any(|(before, rest)| {
+        let name = rest.split([' ', '#', '`', '"', ',', ';', ')']).next().unwrap_or_default();
+        !before.ends_with('/') && name.trim_end_matches('.').ends_with(".md")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(path: &str, text: &str) -> Vec<usize> {
+        let mut found = Vec::new();
+        check(&Tree::of(&[(path, text)]), &mut found);
+        found.iter().map(|violation| violation.line).collect()
+    }
+
+    #[test]
+    fn message_that_names_a_page_of_docs_is_found() {
+        for written in ["see docs/beds.md", "they are in `docs/limits.md`.", "No HTTP: docs/methodology.md."] {
+            let text = format!("//! A.\nconst A: &str = \"{written}\";\n");
+            assert_eq!(lines("crates/netduel/src/a.rs", &text), [2], "{written}");
+        }
+    }
+
+    #[test]
+    fn paths_of_the_compiler_comments_tests_and_tools_are_not_judged() {
+        let message = "const A: &str = \"see docs/beds.md\";\n";
+        for (path, text) in [
+            ("crates/netduel/src/a.rs", "const A: &str = include_str!(\"../../../docs/beds.md\");\n"),
+            ("crates/netduel/src/a.rs", "//! As docs/beds.md says.\n"),
+            ("crates/netduel/src/a.rs", "const A: &str = \"docs.rs has docs/ of all\";\n"),
+            ("crates/netduel/src/a/tests.rs", message),
+            ("crates/netduel/tests/it/a.rs", message),
+            ("crates/xtask/src/a.rs", message),
+        ] {
+            assert_eq!(lines(path, text), [0; 0], "{path} {text}");
+        }
+        let test = format!("#[cfg(test)]\nmod tests {{\n    {message}}}\n");
+        assert_eq!(lines("crates/netduel/src/a.rs", &test), [0; 0]);
+    }
+}
