@@ -68,7 +68,7 @@ mod tests {
         let sizes: Vec<&Size> = named.into_iter().filter_map(size::named).collect();
         let text = table(&sizes);
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(lines[0], ["size", "vCPUs", "NICs", "accelerated", "NICs", "limit", "types", "of", "beds"]);
+        assert_eq!(lines[0].join(" "), "size vCPUs NICs accelerated NICs limit types of beds");
         assert_eq!(lines[1], ["Standard_DS4_v2", "8", "8", "8,", "optional", "6.00", "Gbit/s", "all"]);
         assert_eq!(lines[2][4..], ["required", "12.5", "Gbit/s", "dpdk,", "hot-add"]);
         assert_eq!(lines[3], ["Standard_D2s_v5", "2", "2", "1,", "required", "12.5", "Gbit/s", "none"]);

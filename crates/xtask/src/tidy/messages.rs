@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn message_that_names_a_page_of_docs_is_found() {
-        for written in ["see docs/beds.md", "they are in `docs/limits.md`.", "No HTTP: docs/methodology.md."] {
+        for written in ["see docs/beds.md", "read `docs/limits.md`.", "No HTTP: docs/methodology.md."] {
             let text = format!("//! A.\nconst A: &str = \"{written}\";\n");
             assert_eq!(lines("crates/netduel/src/a.rs", &text), [2], "{written}");
         }
