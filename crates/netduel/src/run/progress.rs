@@ -20,7 +20,7 @@ use netduel_sys::clock::monotonic_ns;
 
 use super::estimate::Estimate;
 use super::lines::{Standing, fit, run_line};
-use super::rate::{LiveRate, Rate};
+use super::rate::LiveRate;
 use crate::console::{has_control_sequences, message, tell};
 use crate::figure::trial_value;
 use crate::redaction;
@@ -213,8 +213,9 @@ impl Progress {
 
     fn trial_started(&mut self, slot: &Slot) {
         let workload = self.plan.arm(&slot.arm).and_then(|arm| arm.workload(&slot.workload));
-        let packet_bytes = workload.and_then(|workload| workload.traffic.facts().packet_bytes());
-        self.rate = LiveRate::new(packet_bytes, workload.map_or(0, |workload| workload.timing.duration.0));
+        let facts = workload.map(|workload| workload.traffic.facts());
+        let duration_ns = workload.map_or(0, |workload| workload.timing.duration.0);
+        self.rate = LiveRate::new(facts.as_ref(), duration_ns);
         self.trial = format!("block {}: {} over {}", slot.block + 1, slot.workload, slot.arm);
         self.now("");
     }
@@ -226,9 +227,7 @@ impl Progress {
         if role == Role::Client
             && let Some(rate) = self.rate.next(figures)
         {
-            // A round-trip trial counts no bytes, and may not have a response yet.
-            let text = if rate == Rate::Bits(0.0) { String::new() } else { rate.words() };
-            self.now(&text);
+            self.now(&rate.words());
             self.show_run();
         }
     }

@@ -1,6 +1,7 @@
 //! The rate of a running trial, from the figures that an agent sends while traffic runs. Pure.
 use netduel_model::sample::LiveFigures;
 use netduel_model::units::{human_bit_rate, human_si};
+use netduel_model::workload::Facts;
 use netduel_report::words;
 
 /// A live rate is over at least so many seconds: half of the interval between the figures of an agent.
@@ -14,6 +15,8 @@ pub struct LiveRate {
     previous: LiveFigures,
     /// Payload of a packet, bytes, for packet workloads.
     packet_bytes: Option<u64>,
+    /// Whether its rate is that of round trips, also while none is completed.
+    has_round_trips: bool,
     /// Duration of the trial, nanoseconds.
     duration_ns: u64,
 }
@@ -47,9 +50,14 @@ impl Rate {
 }
 
 impl LiveRate {
-    /// For a trial of this duration; `packet_bytes` for packet workloads.
-    pub fn new(packet_bytes: Option<u64>, duration_ns: u64) -> Self {
-        Self { previous: LiveFigures::default(), packet_bytes, duration_ns }
+    /// For a trial of this duration, nanoseconds, of a workload with these facts.
+    pub fn new(facts: Option<&Facts<'_>>, duration_ns: u64) -> Self {
+        Self {
+            previous: LiveFigures::default(),
+            packet_bytes: facts.and_then(Facts::packet_bytes),
+            has_round_trips: facts.is_some_and(|facts| facts.has_round_trips),
+            duration_ns,
+        }
     }
 
     /// Begins anew, with another step of a search.
@@ -58,7 +66,7 @@ impl LiveRate {
     }
 
     /// The rate since the last figures; absent where it would be none of the path. What comes at the end of a trial is of a short time, or
-    /// of a time in which buffers drain. A round-trip trial counts no bytes, and may not have a response yet: then it is 0 bit/s.
+    /// of a time in which buffers drain. A trial of round trips has no bit rate, also while no response arrives.
     pub fn next(&mut self, figures: LiveFigures) -> Option<Rate> {
         let seconds = figures.elapsed_ns.saturating_sub(self.previous.elapsed_ns) as f64 / 1e9;
         let is_rest = seconds < LIVE_MIN_S
@@ -72,7 +80,7 @@ impl LiveRate {
         self.previous = figures;
         Some(if let Some(packet) = self.packet_bytes {
             Rate::Packets(rate / packet as f64)
-        } else if messages > 0.0 {
+        } else if messages > 0.0 || self.has_round_trips {
             Rate::Messages(messages)
         } else {
             Rate::Bits(rate * 8.0)
@@ -93,9 +101,13 @@ mod tests {
         }
     }
 
+    fn of_two_seconds() -> LiveRate {
+        LiveRate { duration_ns: 2_000_000_000, ..LiveRate::default() }
+    }
+
     #[test]
     fn rate_is_that_since_the_last_figures() {
-        let mut rate = LiveRate::new(None, 2_000_000_000);
+        let mut rate = of_two_seconds();
         assert_eq!(rate.next(figures(500, 500, 0)), Some(Rate::Bits(8000.0)));
         assert_eq!(rate.next(figures(600, 10_000, 0)), None, "too short a time");
         assert_eq!(rate.next(figures(1000, 1000, 0)), Some(Rate::Bits(8000.0)));
@@ -103,9 +115,19 @@ mod tests {
         assert_eq!(rate.next(figures(2400, 9000, 900)), None, "buffers drain");
         rate.restart();
         assert_eq!(rate.next(figures(500, 500, 0)), Some(Rate::Bits(8000.0)));
-        assert_eq!(
-            LiveRate::new(Some(64), 2_000_000_000).next(figures(500, 640, 10)),
-            Some(Rate::Packets(20.0))
-        );
+        let mut packets = LiveRate { packet_bytes: Some(64), ..of_two_seconds() };
+        assert_eq!(packets.next(figures(500, 640, 10)), Some(Rate::Packets(20.0)));
+    }
+
+    #[test]
+    fn trial_of_round_trips_has_no_bit_rate() {
+        let facts = Facts { has_round_trips: true, ..Facts::default() };
+        let mut rate = LiveRate::new(Some(&facts), 2_000_000_000);
+        // Requests were sent, and no response has arrived.
+        let silent = rate.next(figures(500, 640, 0)).expect("a rate");
+        assert_eq!((silent, silent.words()), (Rate::Messages(0.0), "0 /s".to_owned()));
+        assert_eq!(rate.next(figures(1000, 1280, 10)), Some(Rate::Messages(20.0)));
+        let silent_stream = of_two_seconds().next(figures(500, 0, 0));
+        assert_eq!(silent_stream, Some(Rate::Bits(0.0)));
     }
 }

@@ -225,7 +225,7 @@ impl State {
 
     fn trial_started(&mut self, slot: &Slot, duration_ns: u64, now_ns: u64) {
         let workload = self.plan.arm(&slot.arm).and_then(|arm| arm.workload(&slot.workload));
-        let packet_bytes = workload.and_then(|workload| workload.traffic.facts().packet_bytes());
+        let facts = workload.map(|workload| workload.traffic.facts());
         self.current = Some(Current {
             slot: slot.clone(),
             started_ns: now_ns,
@@ -235,7 +235,7 @@ impl State {
             retransmits: None,
             lost: None,
             round_trips: None,
-            rate: LiveRate::new(packet_bytes, duration_ns),
+            rate: LiveRate::new(facts.as_ref(), duration_ns),
             of_ends: [LiveFigures::default(); 2],
         });
     }
