@@ -1,4 +1,5 @@
-//! The table of several quick tests of packets.
+//! Quick tests of packets: the flows of one, and the table of several.
+use netduel_model::sample::StreamReport;
 use netduel_report::quick::{self, SummaryInput};
 
 use crate::packets::swept;
@@ -23,4 +24,22 @@ fn rate_of_a_test_in_which_nothing_arrived_is_a_bound() {
     // Packets of the warm-up only.
     let none = row(5);
     assert_eq!((none.matches("< ").count(), none.matches("pps").count()), (1, 1), "{none}");
+}
+
+#[test]
+fn flows_of_packets_have_one_row_at_each_end() {
+    let mut run = swept();
+    let mut trial = run.trials.swap_remove(0);
+    for end in [&mut trial.client, &mut trial.server].into_iter().flatten() {
+        end.report.streams = (0..16).map(|index| StreamReport { index, ..StreamReport::default() }).collect();
+    }
+    let plan = run.header.plan;
+    let workload = plan.arm(&trial.slot.arm).and_then(|arm| arm.workload(&trial.slot.workload)).unwrap();
+    let input =
+        SummaryInput { workload, trial: &trial, shared_machine: false, expected: None, mtus: [None; 2] };
+    let text = quick::summary(input, 160);
+    let rows = text.lines().filter(|line| line.contains("client sent") || line.contains("server received"));
+    let rows: Vec<&str> = rows.map(str::trim_start).collect();
+    assert!(rows.len() == 2 && rows[0].starts_with("all 16 "), "{text}");
+    assert!(!text.contains("mean rate"), "packets have no bit rate: {text}");
 }
