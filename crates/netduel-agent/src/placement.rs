@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_core_of_the_node_is_allowed_the_others_serve_and_it_is_said() {
+    fn cores_of_other_nodes_are_chosen_with_the_reason_where_none_of_the_node_is_allowed() {
         let physical = vec![vec![0, 4], vec![1]];
         let locality = Locality { physical, queue_cores: vec![8], ..two_nodes() };
         let placement = choose(&locality, Threads::Bulk(8), Role::Client);

@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn builds_are_told_apart_by_the_bytes_of_the_file() {
+    fn builds_are_distinguished_by_the_bytes_of_the_file() {
         // The value of sha256sum(1).
         assert_eq!(digest(b"abc"), "ba7816bf8f01cfea");
         assert_eq!(build().unwrap().len(), 2 * KEPT);

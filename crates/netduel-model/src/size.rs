@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_is_found_in_any_case_and_tells_its_source() {
+    fn size_is_found_in_any_case_with_its_source() {
         let size = named("standard_ds4_V2").unwrap();
         assert_eq!(
             (size.rate(), size.source()),

@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn close_of_a_connection_discards_what_it_was_told_to() {
+    fn close_of_a_connection_discards_unsent_data_on_request() {
         let (client, mut server) = pair();
         let sent = fill(&client);
         crate::socket::shut_down(&client).unwrap();

@@ -208,9 +208,9 @@ mod tests {
     fn flaky_test_is_listed_with_count_and_first_failure() {
         let mut tally = Tally::default();
         // The text of the first failure is printed at once.
-        let told = [false, true, false, true].map(|fails| tally.add(&run_of(fails)));
+        let printed = [false, true, false, true].map(|fails| tally.add(&run_of(fails)));
         let first = ["failed: netduel_load shaky", "    left: 1", "    right: 2"];
-        assert_eq!(told, [&[][..], &first, &[], &[]]);
+        assert_eq!(printed, [&[][..], &first, &[], &[]]);
         let closing = tally.closing(true);
         assert!(
             closing.contains("not green in 2 of 4 runs: netduel_load shaky\n    left: 1\n    right: 2\n"),

@@ -38,7 +38,7 @@ impl Warden {
 
 impl Drop for Warden {
     fn drop(&mut self) {
-        // When it cannot be told, it ends what is left, and nothing should be.
+        // When this cannot be written, it ends what is left, and nothing should be.
         let _ = self.stdin.write_all(FAREWELL);
         let _ = self.stdin.flush();
         // The rest of its input is not awaited: it ends with the farewell.
@@ -60,7 +60,7 @@ fn wait_and_end(input: &mut impl Read, mark: &str, grace: Duration) -> Result<us
     let mut farewell = [0; FAREWELL.len()];
     match input.read_exact(&mut farewell) {
         Ok(()) if farewell == *FAREWELL => return Ok(0),
-        Ok(()) => bail!("the test run said something else than its end"),
+        Ok(()) => bail!("the test run wrote something other than its end"),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {}
         Err(error) => return Err(error).context("failed to wait for the end of the test run"),
     }

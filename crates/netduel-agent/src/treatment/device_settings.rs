@@ -1,4 +1,4 @@
-//! The settings that a device loses when it is taken away: whoever takes it away for a while restores them.
+//! The settings that a device loses when it is removed, and their restoration when it returns.
 use netduel_sys::ethtool::CoalesceParameter;
 use netduel_sys::link;
 use schemars::JsonSchema;

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_of_the_pen_is_answered_with_the_right_name() {
+    fn misspelled_feature_has_the_similar_names_of_the_device() {
         let device = [feature("tx-tcp-segmentation", true), feature("rx-gro", true)];
         assert_eq!(near("tx-tcp-segmentaton", &device)[0], "tx-tcp-segmentation");
         assert_eq!(near("rx-gr0", &device)[0], "rx-gro");

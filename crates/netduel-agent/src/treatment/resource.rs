@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn huge_pages_of_two_borrowers_are_added_and_taken_away_once_each() {
+    fn huge_pages_for_two_programs_are_added_and_removed_once_each() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("nr_hugepages");
         let free =

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn its_own_error_is_told() {
+    fn error_of_iperf3_is_reported() {
         let error = read(r#"{"start": {}, "end": {}, "error": "unable to connect"}"#).unwrap_err();
         assert!(error.to_string().contains("unable to connect"), "{error}");
         assert!(read("iperf3: error").is_err());

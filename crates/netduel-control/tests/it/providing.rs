@@ -59,8 +59,7 @@ fn resource_is_switched_once_for_the_trials_of_an_arm_and_restored_at_the_end() 
         assert_eq!(block[0].slot.arm, block[1].slot.arm);
         assert_eq!(block[2].slot.arm, block[3].slot.arm);
     }
-    let told = script.events.iter().any(|event| matches!(event, Event::ResourcesChanging { .. }));
-    assert!(told);
+    assert!(script.events.iter().any(|event| matches!(event, Event::ResourcesChanging { .. })));
 }
 
 #[test]

@@ -24,8 +24,8 @@ pub fn check_remedies(bed: &mut Bed, coordinator: &Coordinator) {
         for finding in host["findings"].as_array().unwrap() {
             let Some(command) = finding["command"].as_str() else { continue };
             let output = bed.guests()[number].ssh_output(command).unwrap();
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert!(output.status.success(), "{command}: {said}\n{finding:#}");
+            let message = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success(), "{command}: {message}\n{finding:#}");
             tried.push((number, &finding["id"], &finding["interface"]));
         }
         // The management interface has one queue for two cores, in each scene.

@@ -63,8 +63,8 @@ fn killed_owner_takes_its_bed_along_and_the_next_bed_removes_its_folder() {
     let mut owner =
         owner.args(["--exact", test, "--nocapture"]).env(INSIDE, "1").stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(owner.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let said = lines.find_map(|line| line.strip_prefix("bed ").map(str::to_owned)).unwrap();
-    let (first, folder) = said.split_once(' ').unwrap();
+    let bed = lines.find_map(|line| line.strip_prefix("bed ").map(str::to_owned)).unwrap();
+    let (first, folder) = bed.split_once(' ').unwrap();
     let (first, folder) = (first.parse().unwrap(), PathBuf::from(folder));
     let namespace = network_namespace(&u32::to_string(&first)).unwrap();
     let first_ended = pidfd_open(pid(first), PidfdFlags::empty()).unwrap();

@@ -195,7 +195,7 @@ fn lines_of_arms_are_seen_on_both_pages() {
 }
 
 #[test]
-fn segments_of_a_bar_are_told_apart_by_their_fills_or_by_the_outline_between_them() {
+fn segments_of_a_bar_differ_in_their_fills_or_have_an_outline_between_them() {
     let sheet = without_comments(SHEETS[0]);
     let rules = rules(&sheet);
     for theme in themes(&rules) {

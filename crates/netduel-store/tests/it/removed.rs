@@ -49,7 +49,7 @@ fn removed_file_is_found_before_a_trial_and_another_file_of_its_name_stays() {
     assert_eq!(fs::read_to_string(&path).expect("read"), "another");
     let run = store.read(restored.to_str().expect("text")).expect("it can be read");
     assert_eq!(run.trials.len(), 1);
-    writer.reserve().expect("it is told once");
+    writer.reserve().expect("it is reported once");
 }
 
 #[test]

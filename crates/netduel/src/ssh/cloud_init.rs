@@ -38,12 +38,12 @@ fn ended(answer: &str) -> Ended {
         STILL_RUNNING => Ended::Running,
         _ => {
             // Dots show that it waits.
-            let said: Vec<&str> = printed
+            let lines: Vec<&str> = printed
                 .lines()
                 .map(|line| line.trim_start_matches('.').trim())
                 .filter(|line| !line.is_empty())
                 .collect();
-            Ended::Failed(if said.is_empty() { format!("code {code}") } else { excerpt(&said.join(", ")) })
+            Ended::Failed(if lines.is_empty() { format!("code {code}") } else { excerpt(&lines.join(", ")) })
         }
     }
 }
@@ -123,10 +123,10 @@ fn cloud_init(
         let waited_s = monotonic_ns().saturating_sub(started_ns) / 1_000_000_000;
         match ended(&master.ask(WAIT, stop)?) {
             Ended::Ready => return Ok(()),
-            Ended::Failed(said) => {
-                // Packages may be missing: what needs them says so.
+            Ended::Failed(reason) => {
+                // Packages may be missing: the step that needs them reports it.
                 progress(&format!(
-                    "warning: {name}: cloud-init ended with {said}; `cloud-init status --long` there says more"
+                    "warning: {name}: cloud-init ended with {reason}; `cloud-init status --long` there says more"
                 ));
                 return Ok(());
             }

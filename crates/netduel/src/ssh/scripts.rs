@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_decompression_and_damaged_program_are_told_apart_and_leave_no_file() {
+    fn failed_decompression_and_damaged_program_are_distinguished_and_leave_no_file() {
         let program: Vec<u8> = (0..10_000_u32).flat_map(u32::to_le_bytes).collect();
         let (whole, other) = (gzip(&program), gzip(b"another program"));
         let cases: [(bool, &[u8], i32, &str); 5] = [

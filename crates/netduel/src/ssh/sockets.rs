@@ -86,7 +86,7 @@ fn open_folder(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)
 }
 
-/// Removes empty folders of processes that were killed: nobody has locked them.
+/// Removes empty folders of processes that were killed: no process holds their lock.
 fn remove_abandoned(place: &Path) {
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
         if !entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX)) {

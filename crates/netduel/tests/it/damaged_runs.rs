@@ -78,7 +78,7 @@ fn damaged_record_is_named_by_every_listing_and_report() {
         let words = report.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words.contains("damaged run file: 1 record") && words.contains(&named), "{format}: {report}");
     }
-    assert_told_in_every_format(&bench, "damaged run file");
+    assert_stated_in_every_format(&bench, "damaged run file");
 }
 
 /// The end of a record is missing, as after a loss of power.
@@ -97,26 +97,25 @@ fn incomplete_record_is_named_by_every_listing_and_report() {
     assert!(listed.contains("incomplete"), "{listed}");
     let listed = bench.run(["runs", "--json"]).expect_code(0).json();
     assert_eq!(listed["runs"][0]["torn"], true, "{listed}");
-    assert_told_in_every_format(&bench, "incomplete run file");
+    assert_stated_in_every_format(&bench, "incomplete run file");
     let first = listed["runs"][1]["id"].as_str().unwrap();
     let compared = bench.run(["compare", first, "last"]).expect_code(0).stdout;
     let compared = compared.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(compared.contains("incomplete run file"), "{compared}");
 }
 
-/// Every format of a report, a history and a comparison says what is wrong with the file: beside it, on standard error, where the format has
-/// no place for it.
-fn assert_told_in_every_format(bench: &Bench, told: &str) {
+/// Every format of a report and a history states what is wrong with the file; a format without a place for it does so on standard error.
+fn assert_stated_in_every_format(bench: &Bench, stated: &str) {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     for format in ["text", "md", "html", "json", "github", "junit", "csv", "prometheus", "influx"] {
         let report = bench.run(["report", "last", "--format", format]).expect_code(0);
         let both = format!("{} {}", report.stdout, report.stderr);
-        assert!(words(&both).contains(told), "{format}: {both}");
+        assert!(words(&both).contains(stated), "{format}: {both}");
         let has_place = ["text", "md", "html", "json"].contains(&format);
-        assert_eq!(words(&report.stdout).contains(told), has_place, "{format}: {both}");
+        assert_eq!(words(&report.stdout).contains(stated), has_place, "{format}: {both}");
     }
     for format in ["text", "md", "html", "json"] {
         let history = bench.run(["history", "last", "--format", format]).expect_code(0).stdout;
-        assert!(words(&history).contains(told), "history as {format}: {history}");
+        assert!(words(&history).contains(stated), "history as {format}: {history}");
     }
 }

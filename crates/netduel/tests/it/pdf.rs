@@ -417,11 +417,11 @@ fn files_of_the_author_are_checked_and_stored_with_a_report() {
         .expect_code(0);
     let page = fs::read_to_string(bench.path().join("report.html")).unwrap();
     assert!(page.contains("<h3>Mine</h3>") && page.contains("<b>strong</b>"));
-    let told = bench
+    let warned = bench
         .run(["report", run.as_str(), "--out", "report.html", "--accent", "#ffcc00"])
         .expect_code(0)
         .stderr;
-    assert!(told.contains("the accent #ffcc00 has a contrast of 1.5 on the light page"), "{told}");
+    assert!(warned.contains("the accent #ffcc00 has a contrast of 1.5 on the light page"), "{warned}");
     let refused = bench
         .run(["report", run.as_str(), "--out", "report.html", "--logo", "logo.svg"])
         .expect_code(2)

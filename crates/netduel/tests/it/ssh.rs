@@ -337,8 +337,8 @@ fn first_host_that_fails_ends_the_preparation_of_the_others() {
 }
 
 #[test]
-fn sudo_without_a_password_runs_the_agent_and_one_that_asks_is_told() {
-    with_sshd("ssh::sudo_without_a_password_runs_the_agent_and_one_that_asks_is_told", |scene| {
+fn sudo_runs_the_agent_unless_it_needs_a_password() {
+    with_sshd("ssh::sudo_runs_the_agent_unless_it_needs_a_password", |scene| {
         scene.program("bin/sudo", "echo 'sudo: a password is required' >&2\nexit 1");
         assert_names(&refusal(scene, "sudo = true"), &["sudo: a password is required", "NOPASSWD"]);
         scene.program(
