@@ -76,7 +76,7 @@ pub(super) struct Stage {
     /// The bounds from shorter trials.
     pub hints: Bounds,
     /// The current load.
-    under_way: Option<(u64, Reason)>,
+    in_flight: Option<(u64, Reason)>,
     /// Number of guesses that were too high.
     guesses: u32,
     /// Number of consecutive steps that were not far enough.
@@ -89,7 +89,7 @@ impl Stage {
     /// A new stage.
     pub fn new(goal: u32, target: SearchGoal, purpose: SearchPurpose) -> Self {
         let hints = Bounds::default();
-        Self { goal, target, purpose, hints, under_way: None, guesses: 0, strides: None, halving: false }
+        Self { goal, target, purpose, hints, in_flight: None, guesses: 0, strides: None, halving: false }
     }
 
     /// The next load, or the end of the stage.
@@ -98,12 +98,12 @@ impl Stage {
         let inside = |load: u64| {
             found.lower.is_none_or(|lower| load > lower) && found.upper.is_none_or(|upper| load < upper)
         };
-        if let Some((load, reason)) = self.under_way {
+        if let Some((load, reason)) = self.in_flight {
             let class = classify(&self.target, trials_at(view.steps, load));
             if class == Class::Undecided && inside(load) {
                 return Choice::Load(load);
             }
-            self.under_way = None;
+            self.in_flight = None;
             self.learn(reason, class);
         }
         let is_lowest_too_high = found.upper.is_some_and(|upper| upper <= view.min_load);
@@ -116,7 +116,7 @@ impl Stage {
         let floor = found.lower.map_or(view.min_load, |lower| lower + 1);
         let ceiling = found.upper.map_or(view.max_load, |upper| upper - 1);
         let load = self.near(view, wanted.clamp(floor, ceiling), &inside);
-        self.under_way = Some((load, reason));
+        self.in_flight = Some((load, reason));
         Choice::Load(load)
     }
 
