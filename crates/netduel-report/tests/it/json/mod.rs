@@ -37,7 +37,7 @@ use netduel_store::format::FORMAT;
 use serde_json::Value;
 
 use crate::builder::{Recipe, build};
-use crate::{hosts, stamps};
+use crate::{failover, hosts, packets, stamps};
 
 pub fn origin() -> Origin {
     Origin { program_version: "1.2.3".to_owned(), created_unix_ms: 1_795_343_407_045 }
@@ -241,6 +241,9 @@ fn reports_of_every_kind_of_workload_fit_the_schema() {
         });
         let document = report(&run);
         assert_eq!(document["workloads"][0]["arms"].as_array().unwrap().len(), 2, "{workload}");
+    }
+    for run in [failover::shown(), packets::swept(), stamps::run([true, true], |_| {})] {
+        assert!(!report(&run)["workloads"].as_array().unwrap().is_empty());
     }
 }
 
