@@ -58,7 +58,7 @@ pub const VIRTIO_IN_FORCE: [&[InForce]; 2] = [
 ];
 
 pub const VIRTIO_REFUSED: &[Refused] = &[
-    Refused { treatment: "rss = \"equal 1\", interface = \"virt0\"", because: &["virt0", "virtio_net"] },
+    Refused { treatment: "rss = \"equal 1\", interface = \"virt0\"", because: &["its driver", "virtio_net"] },
     Refused {
         treatment: "coalesce = \"rx-usecs\", value = \"100\", interface = \"virt0\"",
         because: &["virtio_net", "driver does not support"],
@@ -167,13 +167,16 @@ pub const IGBVF_IN_FORCE: [&[InForce]; 2] = [
 pub const IGB_REFUSED: &[Refused] = &[
     Refused { treatment: "vf = \"down\", interface = \"vf0\"", because: &["net_failover", "pci"] },
     Refused { treatment: "pci = \"removed\", interface = \"vf1\"", because: &["vf1", "only connection"] },
-    Refused { treatment: "pci = \"removed\", interface = \"vf0\"", because: &["vf0", "physical function"] },
+    Refused {
+        treatment: "pci = \"removed\", interface = \"vf0\"",
+        because: &["vf0 has the driver igbvf", "physical function"],
+    },
     Refused {
         treatment: "coalesce = \"tx-usecs\", value = \"100\", interface = \"pf0\"",
-        because: &["rx-usecs"],
+        because: &["pf0 has the driver igb", "rx-usecs"],
     },
-    Refused { treatment: "queues = 2, interface = \"vf1\"", because: &["vf1", "igbvf"] },
-    Refused { treatment: "rss = \"equal 1\", interface = \"vf1\"", because: &["vf1", "igbvf"] },
+    Refused { treatment: "queues = 2, interface = \"vf1\"", because: &["igbvf", "driver does not support"] },
+    Refused { treatment: "rss = \"equal 1\", interface = \"vf1\"", because: &["its driver", "igbvf"] },
     Refused { treatment: "pci = \"removed\", interface = \"pf0\"", because: &["pf0", "only connection"] },
     Refused { treatment: "vf = \"down\", interface = \"pf0\"", because: &["pf0", "only connection"] },
     Refused { treatment: "xps = \"1\", interface = \"vf1\"", because: &["igbvf", "one transmit queue"] },
@@ -224,7 +227,10 @@ pub const VMXNET3_IN_FORCE: [&[InForce]; 2] = [
 ];
 
 pub const VMXNET3_REFUSED: &[Refused] = &[
-    Refused { treatment: "queues = 1, interface = \"vmx0\"", because: &["vmx0", "vmxnet3"] },
+    Refused {
+        treatment: "queues = 1, interface = \"vmx0\"",
+        because: &["vmxnet3", "driver does not support"],
+    },
     Refused {
         treatment: "coalesce = \"rx-usecs\", value = \"100\", interface = \"vmx0\"",
         because: &["vmxnet3", "driver does not support"],
@@ -283,11 +289,14 @@ pub const E1000E_IN_FORCE: [&[InForce]; 2] = [
 ];
 
 pub const E1000E_REFUSED: &[Refused] = &[
-    Refused { treatment: "queues = 2, interface = \"e1k0\"", because: &["e1k0", "e1000e"] },
+    Refused {
+        treatment: "queues = 2, interface = \"e1k0\"",
+        because: &["e1000e", "driver does not support"],
+    },
     Refused { treatment: "pci = \"removed\", interface = \"e1k0\"", because: &["e1k0", "only connection"] },
     Refused { treatment: "xps = \"1\", interface = \"e1k0\"", because: &["e1000e", "one transmit queue"] },
     Refused { treatment: "vf = \"down\", interface = \"e1k0\"", because: &["e1k0", "only connection"] },
-    Refused { treatment: "rss = \"equal 1\", interface = \"e1k0\"", because: &["e1k0", "e1000e"] },
+    Refused { treatment: "rss = \"equal 1\", interface = \"e1k0\"", because: &["its driver", "e1000e"] },
 ];
 
 /// What carries the packets of net_failover, under the name that the test gives it.
