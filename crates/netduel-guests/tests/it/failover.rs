@@ -61,6 +61,10 @@ pub fn check_failovers_below_net_failover(bed: &mut Bed, coordinator: &Coordinat
     let (cases, report) = measured(bed, coordinator, "10.1.0.2", cases, &names, change_below_net_failover);
     let dead = cases.iter().find(|case| case.name == "dead").unwrap();
     dead_path_is_not_recovered(events_of(&report, dead));
+    let trials = format!("in {0} of {0} trials of dead in failover the effect had not ended", TIMING.blocks);
+    let is_bound =
+        |text: &&str| text.contains("the recovery of throughput is at least") && text.contains(&trials);
+    assert!(warnings(&report).iter().any(is_bound), "{:#}", report["warnings"]);
 }
 
 /// Nothing arrives from the end of the removal until the beginning of the return, in each trial.
