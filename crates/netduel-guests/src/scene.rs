@@ -205,6 +205,15 @@ pub const SCENES: &[Scene] = &[
         ],
     },
     Scene {
+        name: "slow-ssh",
+        about: "virtio-net with two queues, for an ssh connection that is slow and loses packets",
+        kernel: Kernel::Backports,
+        has_nodes: false,
+        has_dpdk: false,
+        ssh_keepalive_s: 0,
+        nics: ONE_VIRTIO,
+    },
+    Scene {
         name: "linux-6.1",
         about: "virtio-net with two queues, Linux 6.1",
         kernel: Kernel::Bookworm,

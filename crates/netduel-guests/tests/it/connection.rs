@@ -8,7 +8,7 @@ use super::{end, load, run};
 
 #[test]
 fn run_is_whole_over_a_slow_and_lossy_connection() {
-    with_waiting_scene("virtio", &[1], |mut bed, timed| {
+    with_waiting_scene("slow-ssh", &[1], |mut bed, timed| {
         let coordinator = Coordinator::new(&mut bed, timed.pace);
         timed.check("slow and lossy connection", || check_connection(&mut bed, &coordinator));
         end(bed);
