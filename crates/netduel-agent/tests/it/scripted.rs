@@ -193,25 +193,31 @@ fn plan_workload() -> Workload {
     plan.arms[0].workloads[0].clone()
 }
 
+/// Makes an interface that sends at this rate, and so many packets for it. Returns the socket that sent them.
+fn fill_queue(rate: &str, packets: usize) -> UdpSocket {
+    let run = |program: &str, words: &str| {
+        assert!(Command::new(program).args(words.split(' ')).status().unwrap().success(), "{words}");
+    };
+    // The kernel would send neighbour discovery, too.
+    std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1").unwrap();
+    run("ip", "link add va type veth peer name vb");
+    run("ip", "link set vb up");
+    run("ip", "link set va up");
+    run("ip", "address add 192.0.2.1/24 dev va");
+    run("ip", "neighbour add 192.0.2.2 lladdr 02:00:00:00:00:02 dev va");
+    run("tc", &format!("qdisc add dev va root tbf rate {rate} burst 2000 limit 1000000"));
+    let sender = UdpSocket::bind("192.0.2.1:0").unwrap();
+    for _ in 0..packets {
+        sender.send_to(&[7; 1000], "192.0.2.2:9").unwrap();
+    }
+    sender
+}
+
 #[test]
 fn trial_is_prepared_when_what_the_last_one_left_in_a_queue_has_been_sent() {
     in_namespace("scripted::trial_is_prepared_when_what_the_last_one_left_in_a_queue_has_been_sent", || {
-        let run = |program: &str, words: &str| {
-            assert!(Command::new(program).args(words.split(' ')).status().unwrap().success(), "{words}");
-        };
-        // The kernel would send neighbour discovery, too.
-        std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1").unwrap();
-        run("ip", "link add va type veth peer name vb");
-        run("ip", "link set vb up");
-        run("ip", "link set va up");
-        run("ip", "address add 192.0.2.1/24 dev va");
-        run("ip", "neighbour add 192.0.2.2 lladdr 02:00:00:00:00:02 dev va");
         // Some 125 packets a second leave.
-        run("tc", "qdisc add dev va root tbf rate 1mbit burst 2000 limit 1000000");
-        let sender = UdpSocket::bind("192.0.2.1:0").unwrap();
-        for _ in 0..100 {
-            sender.send_to(&[7; 1000], "192.0.2.2:9").unwrap();
-        }
+        let _sender = fill_queue("1mbit", 100);
         if !queued_packets().unwrap().contains_key("va") {
             not_compared("this thread waited for a core until the queue was empty");
         }
@@ -222,6 +228,23 @@ fn trial_is_prepared_when_what_the_last_one_left_in_a_queue_has_been_sent() {
             .unwrap();
         assert_eq!(queued_packets().unwrap(), BTreeMap::new());
         assert_eq!(script.steps(), ["prepare"]);
+    });
+}
+
+#[test]
+fn trial_behind_a_queue_that_stays_full_fails_with_the_interface() {
+    in_namespace("scripted::trial_behind_a_queue_that_stays_full_fails_with_the_interface", || {
+        // A packet a second leaves: they take longer than an agent waits, and fit into the buffer of the socket.
+        let _sender = fill_queue("8kbit", 50);
+        let script = Script::default();
+        let mut work = AgentWork::with_ends(Box::new(script.clone()));
+        let address: IpAddr = "192.0.2.1".parse().unwrap();
+        let failed = work.prepare_server(&plan_workload(), address.into(), Token([7; 16])).unwrap_err();
+        assert_eq!(failed.kind, FailureKind::Environment, "{}", failed.message);
+        for part in ["packets of earlier traffic still wait to be sent", "(va "] {
+            assert!(failed.message.contains(part), "{part:?} is not in {}", failed.message);
+        }
+        assert_eq!(script.steps(), [""; 0]);
     });
 }
 
