@@ -285,6 +285,16 @@ pub const E1000E_IN_FORCE: [&[InForce]; 2] = [
             shown_by: "ethtool -k fo0",
             shows: "tx-tcp-segmentation: off",
         },
+        InForce {
+            treatment: "rps = \"0-1\", interface = \"fo0\"",
+            shown_by: "cat /sys/class/net/fo0/queues/rx-0/rps_cpus",
+            shows: "3",
+        },
+        InForce {
+            treatment: "xps = \"1\", interface = \"fo0\"",
+            shown_by: "cat /sys/class/net/fo0/queues/tx-0/xps_cpus",
+            shows: "2",
+        },
     ],
 ];
 
