@@ -43,7 +43,7 @@ pub struct Check {
     pub tone: Tone,
     /// The result.
     pub outcome: Outcome,
-    /// The conditions that decided the result.
+    /// The conditions that decided the result; those of a failure with the reason, as the command prints it.
     pub conditions: Vec<String>,
     /// Warnings about the values, and differences between runs that may be the cause.
     pub notes: Vec<String>,
@@ -83,7 +83,10 @@ impl Rules<'_> {
             self.conditions.iter().filter_map(|one| Some((one, standing(one)?))).collect();
         let with = |wanted: Standing| -> Vec<String> {
             let own = standings.iter().filter(|(_, standing)| *standing == wanted);
-            own.map(|(condition, _)| condition.to_string()).collect()
+            let words = |(condition, standing): &(&Condition, Standing)| {
+                condition.failure(*standing, self.strict).unwrap_or_else(|| condition.to_string())
+            };
+            own.map(words).collect()
         };
         let (worse, open) = (with(Standing::Worse), with(Standing::Open));
         match (worse.is_empty(), has_data, open.is_empty()) {

@@ -172,6 +172,16 @@ impl Condition {
         workloads.any(|workload| self.has_workload(&workload.name) && workload.metrics.contains(&self.metric))
     }
 
+    /// Why a command fails by what a comparison shows: ``failed by `throughput < -5 %`: it is worse``. Absent where it does not fail.
+    pub fn failure(&self, standing: Standing, is_strict: bool) -> Option<String> {
+        let why = match standing {
+            Standing::Worse => "it is worse",
+            Standing::Open if is_strict => "it may be worse (--strict)",
+            Standing::Open | Standing::NotWorse | Standing::NoData => return None,
+        };
+        Some(format!("failed by `{self}`: {why}"))
+    }
+
     /// The comparisons of a run's arms that it is about.
     pub fn of_run(&self, analysis: &Analysis) -> Vec<Checked> {
         let mut checked = Vec::new();

@@ -57,12 +57,12 @@ fn case(check: &Check, command: &str, text: &mut String) {
 /// Everything about a check, a line for each part.
 pub(crate) fn details(check: &Check, command: &str) -> String {
     let mut lines = vec![format!("{}, {}", check.name, check.sides), format!("verdict: {}", check.verdict)];
-    let why = match check.outcome {
-        Outcome::Failed => "fails by",
-        Outcome::Passed => "passes",
-        Outcome::NoData | Outcome::Open => "not decided",
+    let head = match check.outcome {
+        Outcome::Failed => "",
+        Outcome::Passed => "passes: ",
+        Outcome::NoData | Outcome::Open => "not decided: ",
     };
-    lines.extend(check.conditions.iter().map(|condition| format!("{why}: {condition}")));
+    lines.extend(check.conditions.iter().map(|condition| format!("{head}{condition}")));
     lines.extend(check.values.iter().map(|(label, value)| format!("{label}: {value}")));
     lines.extend(check.notes.iter().cloned());
     lines.push(format!("report: {command}"));

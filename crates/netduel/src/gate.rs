@@ -62,12 +62,12 @@ fn decide(
     let [unfinished, data_missing] = lacks;
     let open = with(Standing::Open);
     let reasons = [
-        failure("it is worse", &with(Standing::Worse)),
+        failure(gate, &with(Standing::Worse)),
         unfinished,
         about_nothing.map(|(condition, _)| without_comparison(condition)),
         undecided(&with(Standing::NoData)),
         data_missing,
-        failure("it may be worse (--strict)", &open).filter(|_| gate.strict),
+        failure(gate, &open),
     ];
     if let Some(failure) = reasons.into_iter().flatten().next() {
         return Err(failure);
@@ -146,9 +146,10 @@ fn without_data(comparison: &RunComparison<'_>) -> Failure {
 }
 
 /// One line: the first reason, and the number of the others.
-fn failure(what: &str, reasons: &[(&Condition, &Checked)]) -> Option<Failure> {
+fn failure(gate: &GateArgs, reasons: &[(&Condition, &Checked)]) -> Option<Failure> {
     let ((condition, one), others) = reasons.split_first()?;
-    let text = format!("failed by `{condition}`: {what}: {}: {}{}", one.subject, one.verdict, more(others));
+    let reason = condition.failure(one.standing, gate.strict)?;
+    let text = format!("{reason}: {}: {}{}", one.subject, one.verdict, more(others));
     Some(Failure::message(Kind::Gate, text))
 }
 

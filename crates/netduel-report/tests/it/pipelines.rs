@@ -59,7 +59,7 @@ fn junit_fails_the_cases_that_a_condition_proves_worse() {
     assert!(case.starts_with("classname=\"accelerated against synthetic\""), "{case}");
     for text in [
         "<failure type=\"gate\" message=\"worse: 0.60x (-40 %)",
-        "fails by: throughput &lt; -5 %",
+        "failed by `throughput &lt; -5 %`: it is worse\n",
         "verdict: worse: 0.60x",
         "synthetic: ",
         "accelerated: ",
@@ -86,6 +86,10 @@ fn strict_fails_what_is_open_and_missing_data_is_an_error() {
         checks.checks.iter().find(|check| check.name == "throughput of bulk").unwrap().outcome
     };
     assert_eq!([outcome(&of(false)), outcome(&of(true))], [Outcome::Open, Outcome::Failed]);
+    let page = junit::page(&of(true));
+    assert_valid(&page);
+    let reason = "\nfailed by `throughput &lt; -5 %`: it may be worse (--strict)\n";
+    assert!(page.contains(reason) && !junit::page(&of(false)).contains("failed by"), "{page}");
     let page = junit::page(&of(false));
     assert_valid(&page);
     // Older schemas of Jenkins allow no attribute here.
