@@ -157,7 +157,8 @@ fn differences(comparison: &RunComparison<'_>, numbers: &[(usize, usize)]) -> Ve
         let number = numbers.iter().find(|(own, _)| *own == place).map(|(_, number)| *number);
         let mark = number.map_or(Cell::Absent, |number| words::marks(&[number]).into());
         let head: [Cell; 2] = [one.subject().into(), word(&one.aspect).into()];
-        let values = one.values.iter().map(|value| value.clone().map_or(Cell::Absent, Cell::Text));
+        // A run without any of the values keeps its column: it is one of those that differ.
+        let values = (0..one.values.len()).map(|run| Cell::from(one.value(run)));
         head.into_iter().chain(values).chain([mark]).collect::<Vec<Cell>>()
     };
     table.rows = comparison.differences.iter().enumerate().map(row).collect();

@@ -135,10 +135,8 @@ pub fn explanations(comparison: &RunComparison<'_>) -> Vec<String> {
 
 /// The value of a fact in each run: `A: 600; B: 3000`.
 pub(crate) fn in_runs(comparison: &RunComparison<'_>, one: &Difference) -> String {
-    let values = one.values.iter().enumerate().map(|(run, value)| {
-        format!("{}: {}", comparison.label(run), value.as_deref().unwrap_or("unknown or none"))
-    });
-    values.collect::<Vec<_>>().join("; ")
+    let value = |run| format!("{}: {}", comparison.label(run), one.value(run));
+    (0..one.values.len()).map(value).collect::<Vec<_>>().join("; ")
 }
 
 /// The warnings of each run, with its label.

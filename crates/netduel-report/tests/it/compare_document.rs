@@ -297,6 +297,20 @@ fn parts_of_round_trips_are_those_of_their_runs() {
 }
 
 #[test]
+fn run_without_a_value_keeps_its_column_in_the_table_of_differences() {
+    let mut runs = [1, 2, 3].map(|seed| run(&["bulk"], seed));
+    for (run, ticket) in runs.iter_mut().zip(["NET-7", "NET-8"]) {
+        run.header.annotations.notes.insert("ticket".to_owned(), ticket.to_owned());
+    }
+    let document = page_of(&runs, &Publication::default());
+    let page = markdown::page(&document);
+    assert!(page.contains("| A | B | C |"), "{page}");
+    assert!(page.contains("| NET-7 | NET-8 | unknown or none |"), "{page}");
+    let text = terminal::report(&document, 80, false);
+    assert!(text.contains("unknown or none"), "{text}");
+}
+
+#[test]
 fn longest_names_fit_a_terminal_of_80_columns() {
     let run = |seed: u64| {
         let recipe = Recipe { workloads: vec!["bulk", "rr"], blocks: 12, seed, ..Recipe::default() };

@@ -93,6 +93,11 @@ pub struct Difference {
 }
 
 impl Difference {
+    /// Its value in a run, for people.
+    pub fn value(&self, run: usize) -> &str {
+        self.values.get(run).and_then(Option::as_deref).unwrap_or("unknown or none")
+    }
+
     /// Whose fact it is and which: `kernel of host a`.
     pub fn subject(&self) -> String {
         let fact = &self.fact;

@@ -342,11 +342,8 @@ pub(crate) fn same_workloads(plans: &[&ResolvedPlan]) -> Vec<(ArmName, WorkloadN
 /// Facts that differ between two runs and may change values, in words with both values.
 pub(crate) fn changed_facts(before: &RunFacts, after: &RunFacts) -> Vec<String> {
     let differences = facts::differences(&[before, after]).into_iter();
-    let value = |one: &Difference, run: usize| -> String {
-        one.values.get(run).cloned().flatten().unwrap_or_else(|| "unknown or none".to_owned())
-    };
     differences
         .filter(|one| one.aspect.may_change_values())
-        .map(|one| format!("{} ({} to {})", one.subject(), value(&one, 0), value(&one, 1)))
+        .map(|one| format!("{} ({} to {})", one.subject(), one.value(0), one.value(1)))
         .collect()
 }
