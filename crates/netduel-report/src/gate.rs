@@ -3,6 +3,7 @@
 //! A condition is applied to the verdicts that it covers; where one does not exist, it names what is missing. This module makes no estimate
 //! of its own, and does not decide about exit codes.
 pub(crate) mod missing;
+mod names;
 
 use std::error::Error;
 use std::fmt;
@@ -163,13 +164,14 @@ impl Condition {
     /// Whether a run of the plan compares what the condition is about: a further arm with the baseline, or each arm with that of another
     /// run.
     pub fn is_about(&self, plan: &ResolvedPlan, sides: Sides) -> bool {
-        let baselines = match sides {
-            Sides::Arms => 1,
-            Sides::Runs => 0,
-        };
-        let arms = plan.arms.iter().skip(baselines).filter(|arm| self.has_arm(&arm.name));
+        let arms = names::compared_arms(plan, sides).filter(|arm| self.has_arm(&arm.name));
         let mut workloads = arms.flat_map(|arm| &arm.workloads);
         workloads.any(|workload| self.has_workload(&workload.name) && workload.metrics.contains(&self.metric))
+    }
+
+    /// What a plan does not have of a condition that [`Self::is_about`] nothing of it, beside what it has: `the plan has no arm x (arms: a, b)`.
+    pub fn lack(&self, plan: &ResolvedPlan, sides: Sides) -> String {
+        names::lack(plan, sides, self.metric, self.workload.as_ref(), self.arm.as_ref())
     }
 
     /// Why a command fails by what a comparison shows: ``failed by `throughput < -5 %`: it is worse``. Absent where it does not fail.

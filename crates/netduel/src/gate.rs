@@ -17,13 +17,8 @@ pub fn check(gate: &GateArgs, plan: &ResolvedPlan, sides: Sides) -> Result<(), F
     let Some(condition) = gate.fail_if.iter().find(|condition| !condition.is_about(plan, sides)) else {
         return Ok(());
     };
-    let text =
-        format!("failed to apply `{condition}`: the plan has no verdict on such a metric, workload and arm");
-    // With the baseline it would be about something.
-    let is_of_baseline = condition.is_about(plan, Sides::Runs);
-    let baseline = if is_of_baseline { "; the baseline is compared with nothing" } else { "" };
-    Err(Failure::message(Kind::Usage, text)
-        .remedy(format!("`netduel plan check` lists arms, workloads and verdicts{baseline}")))
+    let text = format!("failed to apply `{condition}`: {}", condition.lack(plan, sides));
+    Err(Failure::message(Kind::Usage, text).remedy("`netduel plan check` lists arms, workloads and verdicts"))
 }
 
 /// Whether a run passes: a line for people, absent without conditions. `report`: the command that prints its report.

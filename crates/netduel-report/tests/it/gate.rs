@@ -5,6 +5,7 @@ use netduel_model::warning::Warning;
 use netduel_report::analysis::Analysis;
 use netduel_report::analysis::compare::{RunComparison, Side, compare};
 use netduel_report::checks::{Check, Checks, Outcome, Rules};
+use netduel_report::document::verdicts::Sides;
 use netduel_report::gate::{Condition, Standing};
 use netduel_report::{analyse_run, junit};
 
@@ -107,5 +108,28 @@ fn conditions_need_the_end_of_each_run() {
             let missing = [("conditions", "end of run B")];
             assert_eq!(errors(&checks), missing[usize::from(is_complete)..], "{:?}", after.end);
         });
+    }
+}
+
+#[test]
+fn lack_of_a_condition_has_the_names_of_the_plan() {
+    let plan = run(1).header.plan;
+    let verdicts: Vec<&str> = plan.arms[1].workloads[0].metrics.iter().map(|metric| metric.key()).collect();
+    let verdicts = verdicts.join(", ");
+    let outage = format!("the plan has no verdict on outage of bulk on accelerated (verdicts: {verdicts})");
+    for (text, sides, lack) in [
+        ("throughput on x < -5 %", Sides::Arms, "the plan has no arm x (arms: accelerated)"),
+        ("throughput on x < -5 %", Sides::Runs, "the plan has no arm x (arms: synthetic, accelerated)"),
+        (
+            "throughput on synthetic < -5 %",
+            Sides::Arms,
+            "the baseline is compared with nothing (arms: accelerated)",
+        ),
+        ("throughput of x < -5 %", Sides::Arms, "the plan has no workload x (workloads: bulk)"),
+        ("outage of bulk on accelerated > 50 ms", Sides::Arms, outage.as_str()),
+    ] {
+        let condition = condition(text);
+        assert!(!condition.is_about(&plan, sides), "{text}");
+        assert_eq!(condition.lack(&plan, sides), lack, "{text}");
     }
 }

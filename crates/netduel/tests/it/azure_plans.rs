@@ -134,7 +134,7 @@ fn options_have_to_suit_the_plans_that_fit_the_bed_only() {
         assert_names(&error, &["--set stream.duration=9 s: names no workload of the plan"]);
         assert_eq!(scene.calls(), calls, "options that suit no plan need no bed to be wrong");
 
-        let refusals = ["names no workload of the plan", "the plan has no verdict on such a metric"];
+        let refusals = ["names no workload of the plan", "the plan has no workload stream (workloads: other"];
         for (option, refusal) in [duration, gate].iter().zip(refusals) {
             let error = run(&["plan.toml", "third.toml"], option).expect_code(2).stderr;
             assert_names(&error, &["failed to run third.toml: ", refusal]);

@@ -204,7 +204,8 @@ fn conditions_without_a_meaning_are_refused_before_anything_is_compared_or_run()
     let plan = plan.to_str().unwrap();
     for (words, reason) in [
         (&["compare", "before", "after", "--fail-if", "speed < -5 %"][..], "no metric"),
-        (&["compare", "before", "after", "--fail-if", "throughput of rr < -5 %"], "has no verdict"),
+        (&["compare", "before", "after", "--fail-if", "throughput of rr < -5 %"], "(verdicts: "),
+        (&["compare", "before", "after", "--fail-if", "latency-p50 of x > 5 %"], "x (workloads: rr)"),
         (&["compare", "before", "after", "--strict"], "--fail-if"),
         (&["run", plan, "--fail-if", "throughput > 5 %"], "write for example `throughput < -5 %`"),
         (&["run", plan, "--fail-if", "latency-p50 > 5 %"], "has no verdict"),
