@@ -1,11 +1,12 @@
 //! `netduel history`: one plan over its stored runs. Nothing is measured here.
+use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 
 use netduel_model::run::{Run, RunHeader};
 use netduel_report::history::{History, PastRun, Selection};
 use netduel_report::json::history::HistoryDocument;
 use netduel_report::{analyse_run, document, html, markdown, terminal};
-use netduel_store::{LAST, RunContents, RunSummary, Store};
+use netduel_store::{LAST, RunContents, RunSummary, Store, StoreError};
 
 use crate::cli::stored::{Format, HistoryArgs};
 use crate::console::{json, page_layout, print, print_exact, print_json, tell};
@@ -59,64 +60,137 @@ pub fn command(args: &HistoryArgs) -> Result<(), Failure> {
 fn read(store: &Store, args: &HistoryArgs) -> Result<Vec<PastRun>, Failure> {
     let listed = store.list().kind(Kind::Store)?;
     let newest = newest(store, &listed, args)?;
-    let (plan, started) = (newest.header.plan.name.clone(), newest.header.started_unix_ms);
-    let is_asked_for = |header: &RunHeader| header.plan.name == plan && has_notes(header, args);
-    let mut earlier: Vec<String> = Vec::new();
-    let mut unreadable: Vec<String> = Vec::new();
-    for summary in &listed {
-        let contents = match &summary.contents {
-            Ok(contents) => contents,
-            Err(error) => {
-                unreadable.push(format!("warning: {} is left out: {error}", summary.id));
-                continue;
-            }
-        };
-        let is_earlier = contents.header.started_unix_ms <= started && summary.id != newest.header.id;
-        // A copy of a run is no further run, and one in progress has no value yet.
-        let is_own = summary.copy_of.is_none() && !contents.in_use;
-        if is_earlier && is_own && is_asked_for(&contents.header) {
-            earlier.push(summary.id.to_string());
-        }
-    }
+    let Earlier { runs: earlier, left_out } = Earlier::among(&listed, &newest.header, args);
     if redaction::is_on() {
         // A name has one pseudonym in all runs, and is known before the first of them is shown.
         redaction::learn_run(&newest)?;
         earlier
             .iter()
-            .filter_map(|name| store.read(name).ok())
+            .filter_map(|run| store.read(run.id.as_str()).ok())
             .try_for_each(|run| redaction::learn_run(&run))?;
     }
-    for warning in &unreadable {
+    // The run of a file may be stored as well.
+    let is_file = matches!(store.id_of(&args.run), Err(StoreError::NotFound { .. }));
+    let stored = listed.iter().find(|summary| is_file && summary.id == newest.header.id);
+    let own = stored.map(|own| format!("warning: {} counts once: {} is the same run", own.id, args.run));
+    for warning in own.iter().chain(&left_out) {
         tell(&redaction::text(warning));
     }
     let mut runs = Vec::new();
-    for name in &earlier {
-        match store.read(name) {
+    for run in &earlier {
+        match store.read(run.id.as_str()) {
             Ok(run) => runs.push(reduced(run)?),
-            Err(error) => tell(&redaction::text(&format!("warning: {name} is left out: {error}"))),
+            Err(error) => tell(&redaction::text(&format!("warning: {} is left out: {error}", run.id))),
         }
     }
     runs.push(reduced(newest)?);
     Ok(runs)
 }
 
-/// The named run, whose plan is shown: `last` is the last one with the notes.
+/// The runs of the store that belong to a history beside the named one.
+struct Earlier<'a> {
+    /// Their headers, with the names of their files.
+    runs: Vec<&'a RunHeader>,
+    /// Why others of the plan do not, in words: files that cannot be read, and those of a run that counts already.
+    left_out: Vec<String>,
+}
+
+impl<'a> Earlier<'a> {
+    fn among(listed: &'a [RunSummary], newest: &RunHeader, args: &HistoryArgs) -> Self {
+        let mut earlier = Self { runs: Vec::new(), left_out: Vec::new() };
+        for summary in listed {
+            match &summary.contents {
+                Err(error) => {
+                    earlier.left_out.push(format!("warning: {} is left out: {error}", summary.id));
+                }
+                // One in progress has no value yet.
+                Ok(contents) if !contents.in_use => earlier.add(summary, &contents.header, newest, args),
+                Ok(_) => {}
+            }
+        }
+        earlier
+    }
+
+    /// Adds a run that belongs to the history. The file of the named run is no further run, and a copy of a run is none.
+    fn add(&mut self, summary: &RunSummary, header: &'a RunHeader, newest: &RunHeader, args: &HistoryArgs) {
+        let is_earlier = header.started_unix_ms <= newest.started_unix_ms;
+        let is_of_plan = header.plan.name == newest.plan.name;
+        if !is_earlier || !is_of_plan || !has_notes(header, args) || header.id == newest.id {
+            return;
+        }
+        let counts = |one: &&RunHeader| one.is_of_same_run(header);
+        let known = [newest].into_iter().find(counts).or_else(|| self.runs.iter().copied().find(counts));
+        match known.map(|known| &known.id).or(summary.copy_of.as_ref()) {
+            Some(known) => {
+                let id = &header.id;
+                self.left_out.push(format!("warning: {id} is left out: it is the same run as {known}"));
+            }
+            None => self.runs.push(header),
+        }
+    }
+}
+
+/// The named run, whose plan is shown: `last` is the last one with the notes, and so is the beginning of several names.
 fn newest(store: &Store, listed: &[RunSummary], args: &HistoryArgs) -> Result<Run, Failure> {
-    let of_notes = listed.iter().find(|summary| {
-        let is_of_notes = |contents: &RunContents| !contents.in_use && has_notes(&contents.header, args);
-        summary.copy_of.is_none() && summary.contents.as_ref().is_ok_and(is_of_notes)
-    });
+    let of_notes = if args.notes.is_empty() { None } else { newest_of(listed.iter(), args) };
     let name = match of_notes {
-        Some(summary) if args.run == LAST && !args.notes.is_empty() => summary.id.as_str(),
+        Some(summary) if args.run == LAST => summary.id.as_str(),
         _ => args.run.as_str(),
     };
-    let newest = store.read(name).map_err(store_failure)?;
+    let newest = match store.read(name) {
+        Err(StoreError::Ambiguous { wanted, matches }) => {
+            let fitting = listed.iter().filter(|one| matches.iter().any(|name| name == one.id.as_str()));
+            let fitting: Vec<&RunSummary> = fitting.collect();
+            refuse_several_plans(&wanted, &fitting)?;
+            let readable = || fitting.iter().copied().find(|one| one.contents.is_ok());
+            match newest_of(fitting.iter().copied(), args).or_else(readable) {
+                Some(summary) => store.read(summary.id.as_str()),
+                None => Err(StoreError::Ambiguous { wanted, matches }),
+            }
+        }
+        read => read,
+    };
+    let newest = newest.map_err(store_failure)?;
     if has_notes(&newest.header, args) {
         return Ok(newest);
     }
     let id = &newest.header.id;
     let text = format!("failed to show a history: the run {id} does not have all of these notes");
     Err(Failure::message(Kind::Usage, text).remedy("name a run that has them; `netduel runs` lists notes"))
+}
+
+/// The newest run with the notes that is neither a copy nor in progress. `runs`: the newest first.
+fn newest_of<'a>(
+    mut runs: impl Iterator<Item = &'a RunSummary>,
+    args: &HistoryArgs,
+) -> Option<&'a RunSummary> {
+    runs.find(|summary| {
+        let is_of_notes = |contents: &RunContents| !contents.in_use && has_notes(&contents.header, args);
+        summary.copy_of.is_none() && summary.contents.as_ref().is_ok_and(is_of_notes)
+    })
+}
+
+/// Most plans that an error names.
+const PLANS_MAX: usize = 8;
+
+/// A history is one of one plan: the beginning of names of runs of several plans selects none of them.
+fn refuse_several_plans(wanted: &str, fitting: &[&RunSummary]) -> Result<(), Failure> {
+    let headers = fitting.iter().filter_map(|one| Some(&one.contents.as_ref().ok()?.header));
+    let plans: BTreeSet<&str> = headers.map(|header| header.plan.name.as_str()).collect();
+    if plans.len() < 2 {
+        return Ok(());
+    }
+    let names: Vec<&str> = plans.iter().copied().take(PLANS_MAX).collect();
+    let more = match plans.len() - names.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let text = format!(
+        "failed to show a history: names of runs of {} plans begin with `{wanted}`: {}{more}",
+        plans.len(),
+        names.join(", ")
+    );
+    Err(Failure::message(Kind::NoSuchRun, text).remedy("write more of the name of a run"))
 }
 
 /// Whether a run has all notes of the command line.

@@ -97,7 +97,8 @@ pub struct CompareArgs {
 /// `netduel history`.
 #[derive(Debug, Args)]
 pub struct HistoryArgs {
-    /// A run of the plan: its name, the beginning of its name, a file, or `last`. Later runs are left out.
+    /// A run of the plan: its name, the beginning of its name, a file, or `last`. Later runs are left out. The beginning of several names is
+    /// the newest of these runs, where all are of one plan.
     #[arg(default_value = "last")]
     pub run: String,
     /// Only runs with this note (see `netduel run --note`), `last` among them; may be repeated: runs with all of them.

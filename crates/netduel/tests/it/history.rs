@@ -90,3 +90,54 @@ fn history_has_the_earlier_runs_of_the_plan_with_the_notes() {
     let refused = bench.run(["history", "--out", "history.csv"]).expect_code(2);
     assert!(refused.stderr.contains("use text, html, pdf, md or json"), "{}", refused.stderr);
 }
+
+/// The names of the runs of a history, and its messages.
+fn history(bench: &Bench, words: &[&str]) -> (Vec<String>, String) {
+    let finished = bench.run([&["history", "--json"][..], words].concat()).expect_code(0);
+    let document = finished.json();
+    let runs = document["runs"].as_array().unwrap();
+    let ids = runs.iter().map(|run| run["id"].as_str().unwrap().to_owned()).collect();
+    (ids, finished.stderr)
+}
+
+#[test]
+fn run_and_its_copies_count_once() {
+    let bench = Bench::new();
+    nightly(&bench);
+    let stored = |name: &str| bench.store().join(format!("{name}.netduel"));
+    std::fs::copy(stored("night-03"), bench.path().join("copy.netduel")).unwrap();
+    let (runs, messages) = history(&bench, &["./copy.netduel"]);
+    assert_eq!(runs, ["night-00", "night-01", "night-02", "night-03"]);
+    assert!(messages.contains("night-03 counts once: ./copy.netduel is the same run"), "{messages}");
+    // The stored run has another name than its file.
+    std::fs::rename(stored("night-03"), stored("renamed")).unwrap();
+    let (runs, messages) = history(&bench, &["./copy.netduel"]);
+    assert_eq!(runs, ["night-00", "night-01", "night-02", "night-03"]);
+    assert!(messages.contains("renamed is left out: it is the same run as night-03"), "{messages}");
+    // Neither of two files is known as a copy of the other: their run is not in the store by its first name.
+    std::fs::copy(stored("renamed"), stored("twice")).unwrap();
+    let (runs, messages) = history(&bench, &["night-04"]);
+    assert_eq!(runs, ["night-00", "night-01", "night-02", "renamed", "night-04"]);
+    assert!(messages.contains("twice is left out: it is the same run as renamed"), "{messages}");
+    let (runs, messages) = history(&bench, &["twice"]);
+    assert_eq!(runs, ["night-00", "night-01", "night-02", "twice"]);
+    assert!(messages.contains("renamed is left out: it is the same run as twice"), "{messages}");
+}
+
+#[test]
+fn beginning_of_several_names_is_the_newest_of_them_where_all_are_of_one_plan() {
+    let bench = Bench::new();
+    nightly(&bench);
+    let (runs, _) = history(&bench, &["night-0"]);
+    assert_eq!((runs.len(), runs.last().map(String::as_str)), (10, Some("night-09")));
+    let (runs, _) = history(&bench, &["night-0", "--tag", "site=west"]);
+    assert_eq!(runs, ["night-01", "night-03", "night-05", "night-07", "night-09"]);
+    let other = crate::support::stored(&bench, "night-other");
+    let header = std::fs::read_to_string(other).unwrap();
+    let header: serde_json::Value = serde_json::from_str(header.lines().next().unwrap()).unwrap();
+    let plan = header["header"]["plan"]["name"].as_str().unwrap();
+    let refused = bench.run(["history", "night-"]).expect_code(9).stderr;
+    assert!(refused.contains("names of runs of 2 plans begin with `night-`: "), "{refused}");
+    assert!(refused.contains("interrupted") && refused.contains(plan), "{refused}");
+    history(&bench, &["night-0"]);
+}
