@@ -1,4 +1,5 @@
 //! Histories of one plan: levels that changed, the facts that changed with them, and what does not belong to a series.
+use netduel_model::ids::NAME_LEN_MAX;
 use netduel_model::metric::Metric;
 use netduel_model::units::Nanos;
 use netduel_report::analysis::Bound;
@@ -11,6 +12,7 @@ use serde_json::Value;
 
 use crate::bounds::with_stalls;
 use crate::builder::{Recipe, build};
+use crate::compare_document::with_long_names;
 use crate::json::{origin, printed};
 
 /// A run per day; from the day `at` on the second arm has the other effect, and the hosts another kernel.
@@ -167,4 +169,23 @@ fn history_of_one_run_has_its_values() {
     assert!(history.series.iter().all(|series| series.points.len() == 1 && series.changes.is_empty()));
     assert!(!history.series.is_empty());
     assert!(terminal::report(&document::of_history(&history), 80, false).contains("1 run"));
+}
+
+#[test]
+fn longest_names_of_a_history_fit_a_terminal() {
+    let all = runs(16, 10, [3.0, 2.7]).into_iter().map(with_long_names).zip(0..).map(|(mut run, day)| {
+        let name = format!("demo-{day:02}_");
+        run.header.id = format!("{name}{}", "x".repeat(NAME_LEN_MAX - name.len())).parse().unwrap();
+        run.header.annotations.title = Some("after the update of the driver of the interfaces".to_owned());
+        let site = "a building with a long name, the second floor, rack 12".to_owned();
+        run.header.annotations.notes.insert("site".to_owned(), site);
+        run
+    });
+    let history = history(&all.collect::<Vec<_>>(), &Selection::default());
+    assert!(history.series.iter().any(|one| !one.changes.is_empty()), "{:?}", history.series);
+    for width in [60, 80] {
+        let text = terminal::report(&document::of_history(&history), width, false);
+        let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > width).collect();
+        assert!(wide.is_empty(), "{width}: {wide:#?}");
+    }
 }
