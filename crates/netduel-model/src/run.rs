@@ -42,6 +42,9 @@ pub struct RunHeader {
     /// The absolute path of the report file of `--out`, which a resumed run writes again; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<String>,
+    /// The absolute paths of the further report files, where `--out` was repeated; a resumed run writes them again as well.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further_reports: Vec<String>,
     /// The bed that has the hosts; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bed: Option<RunBed>,
@@ -68,6 +71,11 @@ impl RunHeader {
     /// What the author adds to reports: the command line has precedence over the plan.
     pub fn publication(&self) -> Publication {
         self.annotations.publication.over(&self.plan.report)
+    }
+
+    /// The absolute paths of all report files of `--out`, in its order.
+    pub fn report_files(&self) -> impl Iterator<Item = &str> {
+        self.report.iter().chain(&self.further_reports).map(String::as_str)
     }
 
     /// The plan without names that only its bed has, as [`ResolvedPlan::without_names_of`]: two runs of one plan on two beds have the same.

@@ -240,6 +240,7 @@ impl Baseline {
                 ..Annotations::default()
             },
             report: None,
+            further_reports: Vec::new(),
             bed: None,
         };
         Ok(Self { header, analysis, facts })

@@ -28,7 +28,8 @@ use crate::program;
 use crate::publication;
 use crate::redaction;
 use crate::report_file::{
-    Destination, check_printing, lines, no_pdf_on_standard_output, refuse_page_on_a_terminal,
+    check_printing, destinations, formats, lines, no_pdf_on_standard_output, refuse_page_on_a_terminal,
+    write_and_print,
 };
 use crate::run_store::{command_of, open_store, store_failure};
 
@@ -36,20 +37,16 @@ use crate::run_store::{command_of, open_store, store_failure};
 pub fn command(args: &CompareArgs) -> Result<(), Failure> {
     redaction::begin(args.redact.redact);
     let format = args.output.format(args.format);
-    let destination = args
-        .output
-        .place()
-        .map(|out| Destination::among(out, format, Format::is_of_comparisons)?.printed(&args.printing))
-        .transpose()?;
-    check_printing(destination.is_some(), &args.printing, "report.pdf")?;
-    let shown = destination.as_ref().map_or(format, |destination| Some(destination.format));
-    if let Some(format) = shown.filter(|format| !format.is_of_comparisons()) {
-        return Err(no_table(format));
+    let destinations = destinations(args.output.places(), format, Format::is_of_comparisons, &args.printing)?;
+    check_printing(!destinations.is_empty(), &args.printing, "report.pdf")?;
+    let shown = formats(&destinations, format);
+    if let Some(format) = shown.iter().find(|format| !format.is_of_comparisons()) {
+        return Err(no_table(*format));
     }
     let store = open_store(&args.store)?;
     let words = || std::iter::once(&args.first).chain(&args.others);
     let command = command_of(&["compare"].into_iter().chain(words().map(String::as_str)).collect::<Vec<_>>());
-    if destination.is_none() {
+    if destinations.is_empty() {
         refuse_page_on_a_terminal(format, std::io::stdout().is_terminal(), &command)?;
     }
     let publications: Vec<&'static published::Publication> =
@@ -75,18 +72,18 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
     let comparison = seen.as_ref().unwrap_or(&judged);
     // What this command line says of the author is meant to be shown.
     let page = document::of_runs_by(comparison, &author);
-    let announced = if shown == Some(Format::Github) { pipeline::summarize } else { pipeline::announce };
+    let announced = if shown.contains(&Format::Github) { pipeline::summarize } else { pipeline::announce };
     announced(&checks, &page, decided.as_ref());
-    match destination {
-        Some(destination) => {
+    if destinations.is_empty() {
+        print_as(comparison, &page, &checks, format.unwrap_or(Format::Text))?;
+    } else {
+        write_and_print(&destinations, |destination| {
             let text = match destination.format {
                 Format::Pdf => html::printed(&page, destination.paper()),
                 format => render(comparison, &page, &checks, format)?,
             };
-            destination.write(&text)?;
-            print(&redaction::text(&format!("{}\n", destination.path.display())))?;
-        }
-        None => print_as(comparison, &page, &checks, format.unwrap_or(Format::Text))?,
+            destination.write(&text).map(|()| vec![destination.path.clone()])
+        })?;
     }
     decided.map(|line| line.iter().for_each(|line| tell(line)))
 }

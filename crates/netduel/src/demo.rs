@@ -1,4 +1,6 @@
 //! `netduel demo`: a complete comparison in a local lab, with a report.
+use std::path::PathBuf;
+
 use netduel_control::coordinator::NoProvider;
 use netduel_lab::Lab;
 use netduel_model::event::Event;
@@ -12,12 +14,13 @@ use netduel_model::units::Nanos;
 use netduel_model::workload::{Family, PinAuto, RoundTrip, Timing, Traffic, Wait, Workload};
 use netduel_store::Store;
 
+use crate::cli::publication::PrintingArgs;
 use crate::cli::run::DemoArgs;
 use crate::cli::shared::GateArgs;
 use crate::console;
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::redaction;
-use crate::report_file::Destination;
+use crate::report_file::destinations;
 use crate::run::{
     Around, Output, PlanPolicy, RunSource, System, announced_lab, execute, run_failure, stopped_before_trials,
 };
@@ -34,9 +37,9 @@ const CHECK_WARMUP: Nanos = Nanos::from_millis(50);
 /// Runs the command.
 pub fn command(args: &DemoArgs) -> Result<(), Failure> {
     redaction::begin(args.outcome.redact.redact);
-    let out = Some(Destination::of(&args.out, None)?);
+    let outs = args.out.iter().map(PathBuf::as_path);
     let output = Output {
-        out,
+        out: destinations(outs, None, |_| true, &PrintingArgs::default())?,
         json: args.outcome.json.json,
         quiet: args.outcome.quiet.quiet,
         live: args.outcome.live,
@@ -59,7 +62,7 @@ pub fn command(args: &DemoArgs) -> Result<(), Failure> {
     let source = RunSource::New {
         plan_text: PLAN.to_owned(),
         annotations: args.outcome.tags.annotations(&[]),
-        report: output.report(),
+        reports: output.reports(),
         bed: None,
     };
     let around = Around { lab, ssh: SshHosts::default(), provider: Box::new(NoProvider) };

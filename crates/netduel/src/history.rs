@@ -13,27 +13,24 @@ use crate::console::{json, page_layout, print, print_exact, print_json, tell};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::program;
 use crate::redaction;
-use crate::report_file::{Destination, check_printing, no_pdf_on_standard_output, refuse_page_on_a_terminal};
+use crate::report_file::{
+    check_printing, destinations, formats, no_pdf_on_standard_output, refuse_page_on_a_terminal,
+    write_and_print,
+};
 use crate::run_store::{command_of, open_store, store_failure};
 
 /// `netduel history`.
 pub fn command(args: &HistoryArgs) -> Result<(), Failure> {
     redaction::begin(args.redact.redact);
     let format = args.output.format(args.format);
-    let destination = args
-        .output
-        .place()
-        .map(|out| Destination::among(out, format, Format::is_of_histories)?.printed(&args.printing))
-        .transpose()?;
-    check_printing(destination.is_some(), &args.printing, "report.pdf")?;
-    let shown = destination.as_ref().map_or(format, |destination| Some(destination.format));
-    let shown = shown.unwrap_or(Format::Text);
-    if !shown.is_of_histories() {
-        let text = format!("failed to write a history as .{}: it has no such format", shown.extension());
+    let destinations = destinations(args.output.places(), format, Format::is_of_histories, &args.printing)?;
+    check_printing(!destinations.is_empty(), &args.printing, "report.pdf")?;
+    if let Some(other) = formats(&destinations, format).iter().find(|format| !format.is_of_histories()) {
+        let text = format!("failed to write a history as .{}: it has no such format", other.extension());
         return Err(Failure::message(Kind::Usage, text).remedy("use text, html, pdf, md or json"));
     }
     let store = open_store(&args.store)?;
-    if destination.is_none() {
+    if destinations.is_empty() {
         let command = command_of(&["history", &args.run]);
         refuse_page_on_a_terminal(format, std::io::stdout().is_terminal(), &command)?;
     }
@@ -47,13 +44,16 @@ pub fn command(args: &HistoryArgs) -> Result<(), Failure> {
         )
         .remedy("`netduel report RUN` lists them")
     })?;
-    let Some(destination) = destination else { return print_as(&history, shown) };
-    let text = match destination.format {
-        Format::Pdf => html::printed(&document::of_history(&history), destination.paper()),
-        format => render(&history, format)?,
-    };
-    destination.write(&text)?;
-    print(&redaction::text(&format!("{}\n", destination.path.display())))
+    if destinations.is_empty() {
+        return print_as(&history, format.unwrap_or(Format::Text));
+    }
+    write_and_print(&destinations, |destination| {
+        let text = match destination.format {
+            Format::Pdf => html::printed(&document::of_history(&history), destination.paper()),
+            format => render(&history, format)?,
+        };
+        destination.write(&text).map(|()| vec![destination.path.clone()])
+    })
 }
 
 /// The named run and the earlier runs of its plan that have the notes.

@@ -1,4 +1,6 @@
 //! Writes a report in one of its formats; one rule for every `--out`. Nothing is analysed here.
+mod several;
+
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +20,8 @@ use crate::output_file::{self, Readers};
 use crate::pdf::{self, Browser};
 use crate::program;
 
+pub use several::{destinations, formats, write_and_print, write_each};
+
 /// Destination and format of a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
@@ -34,16 +38,9 @@ impl Destination {
     /// other name is a folder for report.html, or for another format with `format`. What exists and is no folder, as /dev/stdout, is
     /// a file. `-` is refused: commands that print their document take it as no `--out`, and standard output of the others, runs, has their
     /// result.
-    pub fn of(out: &Path, format: Option<Format>) -> Result<Self, Failure> {
-        Self::among(out, format, |_| true)
-    }
-
-    /// As [`Self::of`], of a command that has only some formats: an error names their extensions. The command refuses the others itself.
-    pub fn among(
-        out: &Path,
-        format: Option<Format>,
-        is_of_command: fn(Format) -> bool,
-    ) -> Result<Self, Failure> {
+    ///
+    /// `is_of_command`: the formats of the command, whose extensions an error names. The command refuses the others itself.
+    fn among(out: &Path, format: Option<Format>, is_of_command: fn(Format) -> bool) -> Result<Self, Failure> {
         if is_standard_output(out) {
             let text =
                 "failed to write the report to standard output (`--out -`): the result is printed there";
@@ -78,7 +75,7 @@ impl Destination {
     }
 
     /// The same with paper and browser of a PDF; refused for other formats.
-    pub fn printed(self, printing: &PrintingArgs) -> Result<Self, Failure> {
+    fn printed(self, printing: &PrintingArgs) -> Result<Self, Failure> {
         if self.format != Format::Pdf && *printing != PrintingArgs::default() {
             let text = "--paper and --browser are options of a PDF";
             return Err(Failure::message(Kind::Usage, text).remedy("write --format pdf, or leave them out"));
@@ -89,6 +86,12 @@ impl Destination {
     /// The paper of a PDF.
     pub fn paper(&self) -> Paper {
         self.printing.paper.map(Paper::from).unwrap_or_default()
+    }
+
+    /// The files that are written: with Parquet that of the series as well.
+    fn files(&self) -> Vec<PathBuf> {
+        let series = (self.format == Format::Parquet).then(|| series_file(&self.path));
+        std::iter::once(self.path.clone()).chain(series).collect()
     }
 
     /// The absolute path of the file, for a run that another process may resume.
@@ -239,10 +242,16 @@ fn no_text(command: &str) -> Failure {
         .remedy(format!("name the first: {command} --out trials.parquet"))
 }
 
+/// The file of the series beside that of the trials: `x-series.parquet` for `x.parquet`.
+fn series_file(path: &Path) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{stem}-series.parquet"))
+}
+
 /// The files of the format Parquet.
 #[cfg(feature = "parquet")]
 mod parquet {
-    use super::{Destination, Failure, Kind, PathBuf, Run};
+    use super::{Destination, Failure, Kind, PathBuf, Run, series_file};
 
     /// This program can write them.
     #[expect(clippy::unnecessary_wraps, reason = "a build without the feature cannot")]
@@ -255,9 +264,7 @@ mod parquet {
         let failed = |error| Failure::new(Kind::Internal, error);
         let trials = netduel_report::parquet::trials(run).map_err(failed)?;
         let series = netduel_report::parquet::series(run).map_err(failed)?;
-        let stem = destination.path.file_stem().unwrap_or_default().to_string_lossy();
-        let path = destination.path.with_file_name(format!("{stem}-series.parquet"));
-        let beside = Destination { path, ..destination.clone() };
+        let beside = Destination { path: series_file(&destination.path), ..destination.clone() };
         destination.write_bytes(&trials)?;
         beside.write_bytes(&series)?;
         Ok(vec![destination.path.clone(), beside.path])
@@ -297,6 +304,10 @@ mod tests {
 
     fn destination(path: &Path, format: Format) -> Destination {
         Destination { path: path.to_owned(), format, printing: PrintingArgs::default() }
+    }
+
+    fn of(out: &Path, format: Option<Format>) -> Result<Destination, Failure> {
+        Destination::among(out, format, |_| true)
     }
 
     #[test]
@@ -345,20 +356,20 @@ mod tests {
             ("page.pdf", None, "page.pdf", Format::Pdf),
             (existing.to_str().expect("text"), None, page.to_str().expect("text"), Format::Html),
         ] {
-            let destination = Destination::of(Path::new(out), format).expect("a destination");
+            let destination = of(Path::new(out), format).expect("a destination");
             assert_eq!(destination, self::destination(Path::new(path), written), "{out}");
         }
-        let device = Destination::of(Path::new("/dev/null"), Some(Format::Md)).expect("a device");
+        let device = of(Path::new("/dev/null"), Some(Format::Md)).expect("a device");
         assert_eq!(device.path, Path::new("/dev/null"));
         device.check().and_then(|()| device.write("text")).expect("it takes any text");
         assert!(!Path::new("/dev/null").is_file());
         let file = folder.path().join("notes");
         std::fs::write(&file, "x").expect("written");
-        let error = Destination::of(&file, None).expect_err("no format");
+        let error = of(&file, None).expect_err("no format");
         assert!(error.to_string().contains("it is not a folder") && error.kind == Kind::Usage, "{error}");
-        let error = Destination::of(Path::new("-"), None).expect_err("standard output");
+        let error = of(Path::new("-"), None).expect_err("standard output");
         assert!(error.to_string().contains("`--out -`") && error.kind == Kind::Usage, "{error}");
-        let error = Destination::of(Path::new("report.docx"), None).expect_err("no such format");
+        let error = of(Path::new("report.docx"), None).expect_err("no such format");
         assert!(error.to_string().contains(".html") && error.kind == Kind::Usage, "{error}");
         let error = Destination::among(Path::new("two.docx"), None, Format::is_of_comparisons);
         let words = error.expect_err("no such format").to_string();

@@ -26,7 +26,8 @@ use crate::program;
 use crate::publication;
 use crate::redaction;
 use crate::report_file::{
-    Destination, check_printing, refuse_files_as_text, refuse_page_on_a_terminal, render, write,
+    Destination, check_printing, destinations, formats, refuse_files_as_text, refuse_page_on_a_terminal,
+    render, write, write_and_print,
 };
 use crate::run_changes;
 use crate::run_store::{NextStep, command_of, open_store, store_failure};
@@ -35,11 +36,10 @@ use crate::run_store::{NextStep, command_of, open_store, store_failure};
 pub fn report(args: &ReportArgs) -> Result<(), Failure> {
     redaction::begin(args.redact.redact);
     let format = args.output.format(args.format);
-    let destination =
-        args.output.place().map(|out| Destination::of(out, format)?.printed(&args.printing)).transpose()?;
-    check_printing(destination.is_some(), &args.printing, "report.pdf")?;
+    let destinations = destinations(args.output.places(), format, |_| true, &args.printing)?;
+    check_printing(!destinations.is_empty(), &args.printing, "report.pdf")?;
     let store = open_store(&args.store)?;
-    if destination.is_none() {
+    if destinations.is_empty() {
         let command = command_of(&["report", &args.run]);
         refuse_page_on_a_terminal(format, std::io::stdout().is_terminal(), &command)?;
         refuse_files_as_text(format, &command)?;
@@ -67,25 +67,22 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
     }
     let analysis = if redaction::is_on() { netduel_report::analyse_run(&run) } else { judged };
     let checks = checks.with_texts(redaction::text);
-    let shown = destination.as_ref().map_or(format, |destination| Some(destination.format));
+    let shown = formats(&destinations, format);
     let has_no_place =
         [Format::Csv, Format::Prometheus, Format::Influx, Format::Parquet, Format::Junit, Format::Github];
-    if shown.is_some_and(|shown| has_no_place.contains(&shown)) {
+    if shown.iter().any(|shown| has_no_place.contains(shown)) {
         // Its rows have no place for what the other formats say.
         for warning in analysis.warnings.iter().filter(|warning| warning.leaves_trials_out()) {
             tell(&format!("warning: {warning}"));
         }
     }
-    if shown == Some(Format::Github) {
+    if shown.contains(&Format::Github) {
         pipeline::summarize(&checks, &document::of_run(&run, &analysis), decided.as_ref());
     }
-    match &destination {
-        Some(destination) => {
-            for path in write(&run, &analysis, &checks, destination)? {
-                print(&redaction::text(&format!("{}\n", path.display())))?;
-            }
-        }
-        None => print_report(args, &store, (&run, &analysis, &checks), format.unwrap_or(Format::Text))?,
+    if destinations.is_empty() {
+        print_report(args, &store, (&run, &analysis, &checks), format.unwrap_or(Format::Text))?;
+    } else {
+        write_and_print(&destinations, |destination| write(&run, &analysis, &checks, destination))?;
     }
     decided.map(|line| line.iter().for_each(|line| tell(line)))
 }

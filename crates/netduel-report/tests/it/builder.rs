@@ -143,6 +143,7 @@ pub fn build(recipe: &Recipe) -> Run {
         hosts: ["a", "b"].iter().map(|name| (name.parse().unwrap(), host(name, recipe))).collect(),
         annotations: Annotations::default(),
         report: None,
+        further_reports: Vec::new(),
         bed: None,
     };
     Run { header, trials, warnings, end: recipe.end.clone() }

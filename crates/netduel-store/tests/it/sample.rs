@@ -132,6 +132,7 @@ pub fn header(name: &str) -> RunHeader {
         hosts: BTreeMap::from([(host("a"), snapshot())]),
         annotations: Annotations::default(),
         report: None,
+        further_reports: Vec::new(),
         bed: None,
     }
 }

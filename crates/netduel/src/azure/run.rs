@@ -17,11 +17,12 @@ use super::host_keys;
 use super::session::az;
 use super::shutdown;
 use crate::cli::azure::AzureRunArgs;
+use crate::cli::publication::PrintingArgs;
 use crate::cli::shared::is_standard_output;
 use crate::console::tell;
 use crate::exit::{Failure, Kind};
 use crate::provider::{self, Home};
-use crate::report_file::Destination;
+use crate::report_file::{Destination, destinations};
 use crate::run::{
     Around, Output, RunSource, announced_lab, execute, read_plan, run_failure, ssh_hosts,
     stopped_before_trials,
@@ -110,9 +111,8 @@ fn read_plans(args: &AzureRunArgs) -> Result<Vec<Planned>, Failure> {
             return Err(Failure::message(Kind::Usage, text).remedy("give each plan a name of its own"));
         }
         let refusal = unsuited.or_else(|| gate::check(&args.gate, &plan, Sides::Arms).err());
-        let out = args.out.as_ref().map(|out| destination(out, is_one, &plan.name)).transpose()?;
         let output = Output {
-            out,
+            out: reports(&args.out, is_one, &plan.name)?,
             json: args.outcome.json.json,
             quiet: args.outcome.quiet.quiet,
             live: args.outcome.live,
@@ -176,10 +176,16 @@ fn fitting(plans: Vec<Planned>, bed: &RunBed) -> Result<Vec<Planned>, Failure> {
     Ok(fitting)
 }
 
-/// The report of a plan: where `--out` says, and with several plans in a folder there with the plan's name.
-fn destination(out: &Path, is_one: bool, name: &str) -> Result<Destination, Failure> {
+/// The reports of a plan: at each `--out`, and with several plans in a folder there with the plan's name.
+fn reports(outs: &[PathBuf], is_one: bool, name: &str) -> Result<Vec<Destination>, Failure> {
+    let places = outs.iter().map(|out| place(out, is_one, name));
+    let places: Vec<PathBuf> = places.collect::<Result<_, Failure>>()?;
+    destinations(places.iter().map(PathBuf::as_path), None, |_| true, &PrintingArgs::default())
+}
+
+fn place(out: &Path, is_one: bool, name: &str) -> Result<PathBuf, Failure> {
     if is_one {
-        return Destination::of(out, None);
+        return Ok(out.to_owned());
     }
     let is_file = out.extension().is_some() && !out.is_dir();
     if is_file || is_standard_output(out) {
@@ -187,7 +193,7 @@ fn destination(out: &Path, is_one: bool, name: &str) -> Result<Destination, Fail
         return Err(Failure::message(Kind::Usage, text).remedy("write a folder"));
     }
     // With the slash a name with a dot is a folder, too.
-    Destination::of(&out.join(format!("{name}/")), None)
+    Ok(out.join(format!("{name}/")))
 }
 
 /// Runs one plan: the guests are ready, are as Azure claims, and then carry traffic.
@@ -226,7 +232,7 @@ fn run_one(
     let source = RunSource::New {
         plan_text: text,
         annotations: args.outcome.tags.annotations(&args.overrides.set),
-        report: output.report(),
+        reports: output.reports(),
         bed: Some(Box::new(bed)),
     };
     execute(&plan, source, store, Around { lab, ssh, provider }, &output)

@@ -171,9 +171,9 @@ pub struct AzureRunArgs {
     #[command(flatten)]
     pub remote_program: RemoteProgramArgs,
     /// Write report.html into this folder; with several plans, into a folder there for each, by the name of the plan. With one plan, a name
-    /// with the extension of a format (.html, .pdf, .md, .json, .xml for JUnit ...) is the file to write.
+    /// with the extension of a format (.html, .pdf, .md, .json, .xml for JUnit ...) is the file to write. May be repeated.
     #[arg(long, value_name = "PATH")]
-    pub out: Option<PathBuf>,
+    pub out: Vec<PathBuf>,
     #[command(flatten)]
     pub gate: GateArgs,
     #[command(flatten)]

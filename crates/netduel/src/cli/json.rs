@@ -113,6 +113,7 @@ mod tests {
             ("report last --format json", true),
             ("report last --json --out x.json", false),
             ("report last --json --out -", true),
+            ("report last --out a.html --out a.json", false),
             ("compare a b -J", true),
             ("compare a b c --format json", true),
             ("compare a b --json --out x.json", false),

@@ -34,9 +34,9 @@ pub struct OutcomeArgs {
 #[derive(Debug, Args)]
 pub struct DemoArgs {
     /// Folder for report.html, which netduel creates when it does not exist; or, with an extension, the file to write (report.html,
-    /// report.md ...).
+    /// report.md ...). May be repeated.
     #[arg(long, value_name = "PATH", default_value = "netduel-report")]
-    pub out: PathBuf,
+    pub out: Vec<PathBuf>,
     #[command(flatten)]
     pub outcome: OutcomeArgs,
 }
@@ -64,9 +64,10 @@ pub struct RunArgs {
     pub deallocate: DeallocateArgs,
     #[command(flatten)]
     pub remote_program: RemoteProgramArgs,
-    /// Write report.html into this folder. A name with the extension of a format (.html, .pdf, .md, .json, .xml for JUnit ...) is the file to write.
+    /// Write report.html into this folder. A name with the extension of a format (.html, .pdf, .md, .json, .xml for JUnit ...) is the file to write. May be
+    /// repeated, for example --out report.html --out results.json.
     #[arg(long, value_name = "PATH")]
-    pub out: Option<PathBuf>,
+    pub out: Vec<PathBuf>,
     #[command(flatten)]
     pub gate: GateArgs,
     #[command(flatten)]

@@ -31,6 +31,12 @@ pub fn named_place(out: Option<&Path>) -> Option<&Path> {
     out.filter(|out| !is_standard_output(out))
 }
 
+/// The files and folders of an `--out` that may be repeated; none for a single `-`. Beside other names `-` is refused where they are read.
+pub fn named_places(outs: &[PathBuf]) -> impl Iterator<Item = &Path> {
+    let is_output = matches!(outs, [only] if is_standard_output(only));
+    outs.iter().filter(move |_| !is_output).map(PathBuf::as_path)
+}
+
 /// JSON in place of text.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct JsonArgs {

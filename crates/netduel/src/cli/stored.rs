@@ -9,15 +9,16 @@ use netduel_model::metric::Metric;
 
 use super::publication::{PrintingArgs, PublicationArgs, text_of_report};
 use super::shared::{
-    ConfirmationArgs, GateArgs, JsonArgs, RedactArgs, StoreArgs, TagArgs, named_place, note,
+    ConfirmationArgs, GateArgs, JsonArgs, RedactArgs, StoreArgs, TagArgs, named_places, note,
 };
 
 /// Where the document of a command with `--format` goes, and the short form of its JSON.
 #[derive(Debug, Args)]
 pub struct OutputArgs {
-    /// Write to this file, in place of standard output (`-`); a name without an extension is a folder for report.EXTENSION.
+    /// Write to this file, in place of standard output (`-`); a name without an extension is a folder for report.EXTENSION. May be repeated: each
+    /// file then has the format of its extension.
     #[arg(long, value_name = "PATH")]
-    out: Option<PathBuf>,
+    out: Vec<PathBuf>,
     /// The same as `--format json`.
     #[arg(short = 'J', long, conflicts_with = "format")]
     pub json: bool,
@@ -29,14 +30,14 @@ impl OutputArgs {
         if self.json { Some(Format::Json) } else { named }
     }
 
-    /// The file or folder for the document; absent when it goes to standard output.
-    pub fn place(&self) -> Option<&Path> {
-        named_place(self.out.as_deref())
+    /// The files or folders for the document; none when it goes to standard output.
+    pub fn places(&self) -> impl Iterator<Item = &Path> {
+        named_places(&self.out)
     }
 
     /// Whether standard output gets one JSON document.
     pub fn prints_json(&self, named: Option<Format>) -> bool {
-        self.place().is_none() && self.format(named) == Some(Format::Json)
+        self.places().next().is_none() && self.format(named) == Some(Format::Json)
     }
 }
 

@@ -23,9 +23,9 @@ pub struct InspectArgs {
     #[command(flatten)]
     pub remote_program: RemoteProgramArgs,
     /// Write facts and findings to this file (.html, .pdf, .md, .txt or .json) and print its name; a name without an extension is a folder for
-    /// report.html, and `-` is standard output.
+    /// report.html, and `-` is standard output. May be repeated.
     #[arg(long, value_name = "PATH")]
-    pub out: Option<PathBuf>,
+    pub out: Vec<PathBuf>,
     #[command(flatten)]
     pub printing: PrintingArgs,
     #[command(flatten)]

@@ -3,7 +3,7 @@ pub mod args;
 mod target;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use netduel_control::coordinator::{self, Described};
 use netduel_lab::Lab;
@@ -18,13 +18,13 @@ use netduel_report::inspect::{self, Inspection};
 use netduel_report::json::inspect::InspectDocument;
 use netduel_report::{document, html, markdown};
 
-use crate::cli::shared::named_place;
+use crate::cli::shared::named_places;
 use crate::cli::stored::Format;
 use crate::console::{json, page_layout, print, print_json};
 use crate::exit::{Failure, Kind, chain};
 use crate::program;
 use crate::redaction;
-use crate::report_file::{Destination, check_printing};
+use crate::report_file::{Destination, check_printing, destinations, write_and_print};
 use crate::run::{SystemClock, agent_argv, build_lab, read_plan, remove_lab};
 use crate::ssh::{OnFailure, SshHosts};
 use args::InspectArgs;
@@ -32,15 +32,16 @@ use args::InspectArgs;
 /// Runs the command.
 pub fn command(args: &InspectArgs) -> Result<(), Failure> {
     redaction::begin(args.redact.redact);
-    let destination = destination(args)?;
+    let files = files(args)?;
     let (inspection, failed) = match &args.plan {
         Some(path) => of_plan(path, args)?,
         None if args.hosts.is_empty() => (of_this_host(args)?, None),
         None => of_targets(args)?,
     };
-    match &destination {
-        Some(destination) => write(&inspection, destination)?,
-        None => show(&inspection, args)?,
+    if files.is_empty() {
+        show(&inspection, args)?;
+    } else {
+        write_and_print(&files, |file| write(&inspection, file))?;
     }
     if let (Some((name, reason)), Some(kind)) = (inspection.failed.first(), failed) {
         let others = match inspection.failed.len() {
@@ -57,26 +58,24 @@ pub fn command(args: &InspectArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The file of `--out`, which is checked before a host is read.
-fn destination(args: &InspectArgs) -> Result<Option<Destination>, Failure> {
-    let Some(out) = named_place(args.out.as_deref()) else {
-        check_printing(false, &args.printing, "hosts.pdf")?;
-        return Ok(None);
-    };
+/// The files of `--out`, which are checked before a host is read.
+fn files(args: &InspectArgs) -> Result<Vec<Destination>, Failure> {
     let format = args.json.json.then_some(Format::Json);
-    let destination = Destination::among(out, format, Format::is_of_inspections)?.printed(&args.printing)?;
-    if !destination.format.is_of_inspections() {
-        let extension = destination.format.extension();
+    let places = named_places(&args.out);
+    let destinations = destinations(places, format, Format::is_of_inspections, &args.printing)?;
+    check_printing(!destinations.is_empty(), &args.printing, "hosts.pdf")?;
+    if let Some(other) = destinations.iter().find(|one| !one.format.is_of_inspections()) {
+        let extension = other.format.extension();
         let text = format!("failed to write an inspection as .{extension}: it has no such format");
         return Err(Failure::message(Kind::Usage, text)
             .remedy(format!("use {}", Format::extensions(Format::is_of_inspections))));
     }
-    destination.check()?;
-    Ok(Some(destination))
+    destinations.iter().try_for_each(Destination::check)?;
+    Ok(destinations)
 }
 
-/// Writes the inspection, and prints the name of its file.
-fn write(inspection: &Inspection, destination: &Destination) -> Result<(), Failure> {
+/// Writes the inspection to a file, and returns its name.
+fn write(inspection: &Inspection, destination: &Destination) -> Result<Vec<PathBuf>, Failure> {
     let page = document::of_inspection(inspection, program::origin().created_unix_ms);
     let text = match destination.format {
         Format::Html => html::page(&page),
@@ -87,7 +86,7 @@ fn write(inspection: &Inspection, destination: &Destination) -> Result<(), Failu
         _ => inspect::text(inspection, page_layout().0, false),
     };
     destination.write(&text)?;
-    print(&redaction::text(&format!("{}\n", destination.path.display())))
+    Ok(vec![destination.path.clone()])
 }
 
 fn show(inspection: &Inspection, args: &InspectArgs) -> Result<(), Failure> {

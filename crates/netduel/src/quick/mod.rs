@@ -195,7 +195,12 @@ fn execute(
     output.borrow().begin(workload, (&redaction::text(&server.words()), test.rate_per_stream))?;
     let source = if common.save {
         let plan_text = test.plan_text(common, &server.at, server.address, &program::command_line())?;
-        RunSource::New { plan_text, annotations: common.tags.annotations(&[]), report: None, bed: None }
+        RunSource::New {
+            plan_text,
+            annotations: common.tags.annotations(&[]),
+            reports: Vec::new(),
+            bed: None,
+        }
     } else {
         RunSource::Unstored
     };

@@ -10,7 +10,7 @@ mod surroundings;
 
 use std::fs::File;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use netduel_control::coordinator::Provider;
 use netduel_lab::Lab;
@@ -20,6 +20,7 @@ use netduel_report::document::verdicts::Sides;
 use netduel_store::{Store, StoreError};
 
 use crate::azure::resumed;
+use crate::cli::publication::PrintingArgs;
 use crate::cli::run::RunArgs;
 use crate::console::tell;
 use crate::exit::{Failure, Kind, OrFail as _, no_thread};
@@ -27,7 +28,7 @@ use crate::gate;
 use crate::provider::{self, Home};
 use crate::publication;
 use crate::redaction;
-use crate::report_file::{Destination, check_printing};
+use crate::report_file::{Destination, check_printing, destinations};
 use crate::run_store::{NextStep, command_of, open_store, store_failure, writable_store};
 use crate::signal;
 use crate::ssh::SshHosts;
@@ -49,8 +50,8 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         Some(_) => open_store(&args.outcome.store)?,
         None => writable_store(&args.outcome.store)?,
     };
-    let out = args.out.as_ref().map(|out| Destination::of(out, None)?.printed(&args.printing)).transpose()?;
-    check_printing(out.is_some() || args.resume.is_some(), &args.printing, "report.pdf")?;
+    let out = destinations(args.out.iter().map(PathBuf::as_path), None, |_| true, &args.printing)?;
+    check_printing(!out.is_empty() || args.resume.is_some(), &args.printing, "report.pdf")?;
     let mut output = Output {
         out,
         json: args.outcome.json.json,
@@ -70,7 +71,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         let id = store.id_of(name).map_err(|error| not_resumed(name, error))?;
         // A refused run stays as it is.
         let header = store.header(&id).map_err(store_failure)?;
-        check_printing(output.out.is_some() || header.report.is_some(), &args.printing, "report.pdf")?;
+        check_printing(!output.out.is_empty() || header.report.is_some(), &args.printing, "report.pdf")?;
         refuse_quick_test(&header)?;
         refuse_stored_plan(&header, permissions)?;
         gate::check(&output.gate, &header.plan, Sides::Arms)?;
@@ -79,8 +80,8 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         let home = resumed::home(&header)?;
         // The run is locked before any host is started: another process may be writing it.
         let (run, writer) = store.resume(&id).map_err(store_failure)?;
-        if let (None, Some(report)) = (&output.out, &run.header.report) {
-            output.out = Some(Destination::of(Path::new(report), None)?.printed(&args.printing)?);
+        if output.out.is_empty() {
+            output.out = stored_reports(&run.header, &args.printing)?;
         }
         output.check()?;
         redaction::learn_run(&run)?;
@@ -109,10 +110,15 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
     let source = RunSource::New {
         plan_text: text,
         annotations: Annotations { publication: own, ..annotations },
-        report: output.report(),
+        reports: output.reports(),
         bed: None,
     };
     execute(&plan, source, store, Around { lab, ssh, provider }, &output)
+}
+
+/// The report files of a run that is resumed without `--out`.
+fn stored_reports(header: &RunHeader, printing: &PrintingArgs) -> Result<Vec<Destination>, Failure> {
+    destinations(header.report_files().map(Path::new), None, |_| true, printing)
 }
 
 /// The name of a run to resume is not one of the store: it may be that of a file, as in reports.

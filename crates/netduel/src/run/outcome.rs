@@ -18,13 +18,13 @@ use crate::gate;
 use crate::pipeline;
 use crate::program;
 use crate::redaction;
-use crate::report_file::{Destination, summary, text, write};
+use crate::report_file::{Destination, summary, text, write, write_each};
 use crate::run_store::{command_of, for_store, resume_command};
 
 /// Destinations and form of a run's output.
 pub struct Output {
-    /// The report file.
-    pub out: Option<Destination>,
+    /// The report files.
+    pub out: Vec<Destination>,
     /// One JSON document on standard output.
     pub json: bool,
     /// No progress.
@@ -40,14 +40,14 @@ pub struct Output {
 }
 
 impl Output {
-    /// Checks before the first trial that the report can be written.
+    /// Checks before the first trial that the reports can be written.
     pub fn check(&self) -> Result<(), Failure> {
-        self.out.as_ref().map_or(Ok(()), Destination::check)
+        self.out.iter().try_for_each(Destination::check)
     }
 
-    /// The report file, an absolute path.
-    pub fn report(&self) -> Option<PathBuf> {
-        self.out.as_ref().map(Destination::absolute)
+    /// The report files, absolute paths.
+    pub fn reports(&self) -> Vec<PathBuf> {
+        self.out.iter().map(Destination::absolute).collect()
     }
 }
 
@@ -153,21 +153,21 @@ fn show(run: &Run, analysis: &Analysis, checks: &Checks, output: &Output) -> Res
     } else {
         print(&if output.verbose { text(run, analysis) } else { summary(run, analysis) })
     };
-    if let Some(destination) = &output.out {
-        // Also when the standard output is full.
-        write(run, analysis, checks, destination).map_err(|failure| {
-            // The run is finished and stored: only its report is missing.
-            let id = &run.header.id;
-            failure.remedy(format!(
-                "the run is stored; write its report elsewhere with `{}`",
-                for_store(&format!("netduel report {id} --out PATH"))
-            ))
-        })?;
-    }
+    // Also when the standard output is full.
+    let (written, result) = write_each(&output.out, |destination| {
+        write(run, analysis, checks, destination).map(|_| vec![destination.path.clone()])
+    });
+    let named = |file: &PathBuf| say(output.json, &format!("Report:  {}", file.display()));
+    let printed = printed.and_then(|()| written.iter().try_for_each(named));
+    result.map_err(|failure| {
+        // The run is finished and stored: only its report is missing.
+        let id = &run.header.id;
+        failure.remedy(format!(
+            "the run is stored; write its report elsewhere with `{}`",
+            for_store(&format!("netduel report {id} --out PATH"))
+        ))
+    })?;
     printed?;
-    if let Some(destination) = &output.out {
-        say(output.json, &format!("Report:  {}", destination.path.display()))?;
-    }
     say(output.json, &format!("Evidence, advice and details: {}", report_command(run)))
 }
 

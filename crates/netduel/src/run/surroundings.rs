@@ -41,8 +41,8 @@ pub enum RunSource {
         plan_text: String,
         /// Annotations from the command line.
         annotations: Annotations,
-        /// The report file, an absolute path.
-        report: Option<PathBuf>,
+        /// The report files, absolute paths.
+        reports: Vec<PathBuf>,
         /// The bed that has the hosts.
         bed: Option<Box<RunBed>>,
     },
@@ -371,8 +371,10 @@ impl RunFile {
     fn header(
         &self,
         (id, seed, started_unix_ms): (RunId, u64, u64),
-        (plan_text, annotations, report, bed): (String, Annotations, Option<PathBuf>, Option<RunBed>),
+        (plan_text, annotations, reports, bed): (String, Annotations, Vec<PathBuf>, Option<RunBed>),
     ) -> RunHeader {
+        // Another name would be another file: without it the resumed run needs --out again.
+        let mut reports = reports.into_iter().filter_map(|path| path.to_str().map(str::to_owned));
         RunHeader {
             id,
             started_unix_ms,
@@ -383,8 +385,8 @@ impl RunFile {
             seed,
             hosts: self.hosts.clone(),
             annotations,
-            // Another name would be another file: without it the resumed run needs --out again.
-            report: report.and_then(|path| path.to_str().map(str::to_owned)),
+            report: reports.next(),
+            further_reports: reports.collect(),
             bed,
         }
     }
@@ -396,14 +398,14 @@ impl Store for RunFile {
         self.hosts.clone_from(hosts);
         let source = std::mem::replace(&mut self.source, RunSource::Unstored);
         let known = match source {
-            RunSource::New { plan_text, annotations, report, bed } => {
+            RunSource::New { plan_text, annotations, reports, bed } => {
                 let seed = self.plan.design.seed.map_or_else(random_u64, Ok).map_err(problem)?;
                 let suffix = random_u64().map_err(problem)? as u16;
                 let unix_ms = netduel_sys::clock::realtime_ns() / 1_000_000;
                 let id = self.store.new_id(&self.plan.name, unix_ms, suffix);
                 let header = self.header(
                     (id.clone(), seed, unix_ms),
-                    (plan_text, annotations, report, bed.map(|bed| *bed)),
+                    (plan_text, annotations, reports, bed.map(|bed| *bed)),
                 );
                 self.writer = Some(self.store.create(&header).map_err(store_problem)?);
                 new_run(id, seed)

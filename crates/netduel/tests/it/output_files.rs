@@ -201,3 +201,45 @@ fn report_is_written_although_standard_output_is_full() {
     assert!(fs::metadata(bench.path().join("page.html")).unwrap().len() > 1000);
     bench.assert_nothing_left();
 }
+
+#[test]
+fn several_files_are_written_each_in_the_format_of_its_extension() {
+    let bench = Bench::new();
+    stored_run(&bench, "before", "6.18.44");
+    stored_run(&bench, "after", "6.19.0");
+    let outs = ["--out", "made.html", "--out", "made.json", "--out", "folder"];
+    for command in [&["report", "before"][..], &["compare", "before", "after"], &["history", "before"]] {
+        let printed = bench.run([command, &outs[..]].concat()).expect_code(0).stdout;
+        assert_eq!(printed, "made.html\nmade.json\nfolder/report.html\n", "{command:?}");
+        for (name, beginning) in
+            [("made.html", "<!DOCTYPE html>"), ("made.json", "{"), ("folder/report.html", "<!DOCTYPE html>")]
+        {
+            let file = bench.path().join(name);
+            assert!(fs::read_to_string(&file).unwrap().starts_with(beginning), "{command:?}: {name}");
+            fs::remove_file(file).unwrap();
+        }
+        for (others, reason) in [
+            (&["--out", "made.html", "--out", "./made.html"][..], "two --out name it"),
+            (&["--out", "made.html", "--out", "made.json", "--json"], "--out names several"),
+            (&["--out", "made.html", "--out", "made.md", "--format", "md"], "--out names several"),
+            (&["--out", "made.html", "--out", "-"], "`--out -`"),
+        ] {
+            let refused = bench.run([command, others].concat()).expect_code(2);
+            assert!(refused.stderr.contains(reason), "{command:?} {others:?}: {}", refused.stderr);
+        }
+        assert!(!bench.path().join("made.html").exists(), "nothing is written of what is refused");
+    }
+}
+
+#[test]
+fn file_that_cannot_be_written_is_named_and_the_others_are_written() {
+    let bench = Bench::new();
+    stored_run(&bench, "before", "6.18.44");
+    let outs = ["--out", "/proc/x/first.html", "--out", "made.md", "--out", "/proc/x/last.json"];
+    let failed = bench.run([&["report", "before"][..], &outs].concat()).expect_code(5);
+    for name in ["failed to write /proc/x/first.html", "failed to write /proc/x/last.json"] {
+        assert!(failed.stderr.contains(name), "{}", failed.stderr);
+    }
+    assert_eq!(failed.stdout, "made.md\n");
+    assert!(bench.path().join("made.md").exists());
+}

@@ -46,7 +46,7 @@ fn resumed_run_keeps_finished_trials() {
     // The third block waits.
     let mut gate = Gate::open_for(&bench, 2);
     let plan = bench.plan(&short_plan(&gate.arms(), LATENCY, "blocks_min = 4\nblocks_max = 4"));
-    let out = ["--out", "pages/result.html"];
+    let out = ["--out", "pages/result.html", "--out", "pages/result.json"];
     let mut under_way = UnderWay::start(bench.netduel([&["run", plan.to_str().unwrap()], &out[..]].concat()));
     under_way.wait_for("trial   3/");
     signal(under_way.pid(), Signal::INT);
@@ -68,15 +68,18 @@ fn resumed_run_keeps_finished_trials() {
     assert!(refused.stderr.contains("build of netduel is"), "{}", refused.stderr);
     bench.assert_nothing_left();
 
-    // Resumed in another folder, the run writes the report of its first part again.
-    let page = bench.path().join("pages/result.html");
-    std::fs::remove_file(&page).unwrap();
+    // Resumed in another folder, the run writes the reports of its first part again.
+    let pages = ["pages/result.html", "pages/result.json"].map(|page| bench.path().join(page));
+    pages.iter().for_each(|page| std::fs::remove_file(page).unwrap());
     let mut command = bench.netduel(["run", "--resume", "last", "--json"]);
     let resumed = Finished::from(command.current_dir("/").output().unwrap());
     assert!(matches!(resumed.code, Some(0 | 6)), "{}", resumed.stderr);
     assert!(resumed.stderr.contains("done before"), "{}", resumed.stderr);
-    assert!(resumed.stderr.contains(&format!("Report:  {}", page.display())), "{}", resumed.stderr);
-    assert!(std::fs::read_to_string(page).unwrap().contains("4 blocks"));
+    for page in &pages {
+        assert!(resumed.stderr.contains(&format!("Report:  {}", page.display())), "{}", resumed.stderr);
+    }
+    let [page, document] = pages.map(|page| std::fs::read_to_string(page).unwrap());
+    assert!(page.contains("4 blocks") && document.starts_with('{'), "{document}");
     let after = stored_trials(&bench);
     assert!(after.starts_with(&before), "trials of the first start are gone");
     assert!(after.len() > before.len(), "nothing was resumed");
