@@ -7,7 +7,7 @@ use std::path::Path;
 
 use netduel_model::ids::RunId;
 use netduel_model::run::{Annotations, Run, RunHeader};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 use crate::checksum;
@@ -91,7 +91,8 @@ impl Store {
         Ok(id)
     }
 
-    /// The complete records of a run, as its file has them: by its name, a unique prefix of it, `last`, or the path of its file.
+    /// The complete records of a run, as its file has them: by its name, a unique prefix of it, `last`, or the path of its file. The header of a
+    /// run that was renamed has its new name, so that it has it elsewhere, too.
     ///
     /// # Errors
     /// As [`Self::read`]; [`StoreError::TooLarge`].
@@ -100,7 +101,10 @@ impl Store {
         let length = reader::read_whole(&run_file::open(&path)?, &path)?.length;
         let mut content = content(&path)?;
         content.truncate(usize::try_from(length).unwrap_or(usize::MAX));
-        Ok(content)
+        Ok(match self.own_name(&path, name_or_path) {
+            Some(id) => named(content, &id),
+            None => content,
+        })
     }
 
     /// Copies a run file into the store, under its own name or another.
@@ -119,7 +123,7 @@ impl Store {
         }
         let trials = whole.run.trials.len() as u64;
         let stored = self.file_of(id.as_str());
-        if stored.exists() && content(&stored)? == records {
+        if stored.exists() && is_same_but_for_its_name(content(&stored)?, &records, &id) {
             return Ok(Imported { id, trials, was_there: true });
         }
         self.remove_old_drafts();
@@ -213,17 +217,50 @@ fn content(path: &Path) -> Result<Vec<u8>, StoreError> {
     Ok(content)
 }
 
-/// The first line with other annotations, in the format that it has: the records after it are of that format. Without a line end.
+/// Whether two run files have the same records. A run that was renamed has its former name in its header, which is no difference.
+fn is_same_but_for_its_name(stored: Vec<u8>, records: &[u8], id: &RunId) -> bool {
+    stored == records || named(stored, id) == named(records.to_vec(), id)
+}
+
+/// The content of a run file with this name in its header. A header that cannot be read stays as it is.
+fn named(mut content: Vec<u8>, id: &RunId) -> Vec<u8> {
+    let end = content.iter().position(|byte| *byte == b'\n').unwrap_or(content.len());
+    let mut is_named_so = false;
+    let header = with_header(content.get(..end).unwrap_or_default(), |header| {
+        let former = header.insert("id".to_owned(), Value::from(id.as_str()));
+        is_named_so = former.is_some_and(|former| former == id.as_str());
+        Ok(())
+    });
+    if let Ok(header) = header
+        && !is_named_so
+    {
+        drop(content.splice(..end, header));
+    }
+    content
+}
+
+/// The first line with other annotations. Without a line end.
 fn annotated(line: &[u8], annotations: &Annotations) -> Result<Vec<u8>, serde_json::Error> {
-    let mut line = line.to_vec();
-    let has_checksum = checksum::take(&mut line) != checksum::Checksum::Absent;
-    let mut value: Value = serde_json::from_slice(&line)?;
-    if let Some(header) = value.get_mut("header").and_then(Value::as_object_mut) {
+    with_header(line, |header| {
         if annotations.is_empty() {
             header.remove("annotations");
         } else {
             header.insert("annotations".to_owned(), serde_json::to_value(annotations)?);
         }
+        Ok(())
+    })
+}
+
+/// The first line with a changed header, in the format that it has: the records after it are of that format. Without a line end.
+fn with_header(
+    line: &[u8],
+    change: impl FnOnce(&mut Map<String, Value>) -> Result<(), serde_json::Error>,
+) -> Result<Vec<u8>, serde_json::Error> {
+    let mut line = line.to_vec();
+    let has_checksum = checksum::take(&mut line) != checksum::Checksum::Absent;
+    let mut value: Value = serde_json::from_slice(&line)?;
+    if let Some(header) = value.get_mut("header").and_then(Value::as_object_mut) {
+        change(header)?;
     }
     let mut line = serde_json::to_vec(&value)?;
     if has_checksum {

@@ -241,8 +241,7 @@ impl Store {
         let path = self.find(name_or_path)?;
         let file = run_file::open(&path)?;
         let mut whole = reader::read_whole(&file, &path)?;
-        // A renamed or copied file of this store is a run by the name of its file, as in the listing. A path is of any file.
-        if let Some(id) = self.id_at(&path).filter(|_| !is_path(name_or_path)) {
+        if let Some(id) = self.own_name(&path, name_or_path) {
             whole.run.header.id = id;
         }
         if let Some(torn) = whole.torn {
@@ -295,6 +294,12 @@ impl Store {
     pub(crate) fn id_at(&self, path: &Path) -> Option<RunId> {
         let id = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| RunId::new(stem).ok())?;
         (path == self.file_of(id.as_str())).then_some(id)
+    }
+
+    /// The name of a run that was found by its name: a renamed or copied file of this store is a run by the name of its file, as in the
+    /// listing. A path is of any file.
+    pub(crate) fn own_name(&self, path: &Path, name_or_path: &str) -> Option<RunId> {
+        self.id_at(path).filter(|_| !is_path(name_or_path))
     }
 
     /// Whether a process writes this run now. A run that cannot be opened is not in use.

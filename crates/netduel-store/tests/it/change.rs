@@ -133,6 +133,29 @@ fn exported_run_is_imported_once_and_its_incomplete_record_is_left_out() {
 }
 
 #[test]
+fn renamed_run_has_its_new_name_where_it_is_imported() {
+    let (folder, store, path) = store_with_a_run();
+    store.rename("last", &id("before-the-update")).expect("renamed");
+    let records = store.records("before").expect("records");
+    let file = folder.path().join("from a colleague");
+    fs::write(&file, &records).expect("written");
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let other = Store::open(elsewhere.path()).expect("opened");
+    let imported = other.import(&file, None).expect("imported");
+    assert_eq!((imported.id.as_str(), imported.was_there), ("before-the-update", false));
+    assert!(other.verify("last").expect("verified").damaged.is_empty());
+    assert_eq!(other.read("last").expect("read"), store.read("last").expect("read"));
+    assert_eq!(other.list().expect("a listing")[0].copy_of, None);
+    // The store of the run has it already, with its former name in its header.
+    assert!(store.import(&file, None).expect("the same").was_there);
+    assert!(!path.exists());
+    // A file outside of the store is that of the run in it.
+    let named = file.to_str().expect("text");
+    fs::copy(store.folder().join("before-the-update.netduel"), &file).expect("copied");
+    assert_eq!(store.records(named).expect("records"), fs::read(&file).expect("read"));
+}
+
+#[test]
 fn run_whose_own_name_no_command_finds_is_imported_under_another_name_only() {
     let (folder, store, _) = store_with_a_run();
     let mut run = store.read("last").expect("read");

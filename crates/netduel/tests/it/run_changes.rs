@@ -95,6 +95,20 @@ fn colleague_opens_and_imports_an_exported_run() {
 }
 
 #[test]
+fn renamed_run_is_imported_under_the_name_that_it_was_given() {
+    let (bench, colleague) = (Bench::new(), Bench::new());
+    stored(&bench, "old-1");
+    bench.run(["runs", "rename", "old-1", "before-the-update"]).expect_code(0);
+    bench.run(["runs", "export", "last", "--out", "for-you.netduel"]).expect_code(0);
+    fs::copy(bench.path().join("for-you.netduel"), colleague.path().join("theirs.netduel")).unwrap();
+    let imported = colleague.run(["runs", "import", "theirs.netduel", "--json"]).expect_code(0).json();
+    assert_eq!(imported["id"], "before-the-update");
+    colleague.run(["report", "before-the-update"]).expect_code(0);
+    let again = bench.run(["runs", "import", "for-you.netduel"]).expect_code(0).stdout;
+    assert!(again.contains("was in the store before"), "{again}");
+}
+
+#[test]
 fn imported_run_whose_name_means_another_run_needs_another_name() {
     let bench = Bench::new();
     let path = crate::compare::stored_run(&bench, "last", "6.18.44");
