@@ -47,7 +47,7 @@ impl Store {
     /// incomplete ones too. Returns its full name and the new annotations.
     ///
     /// # Errors
-    /// [`StoreError::InUse`] when a process writes it; otherwise as [`Self::read`] and [`Self::create`].
+    /// [`StoreError::InUse`] when a process writes it, [`StoreError::FullAtChange`]; otherwise as [`Self::read`] and [`Self::create`].
     pub fn annotate(
         &self,
         name: &str,
@@ -67,11 +67,12 @@ impl Store {
             path: path.clone(),
             source,
         })?;
-        let draft = self.draft(&id, &[&header, records])?;
+        let failed = |error: StoreError| error.at_change("change the title and notes of run", &path);
+        let draft = self.draft(&id, &[&header, records]).map_err(failed)?;
         // The lock of the run is held: no process writes it.
         if let Err(source) = fs::rename(&draft.path, &path) {
             drop(fs::remove_file(&draft.path));
-            return Err(StoreError::of("replace run", &path, source));
+            return Err(failed(StoreError::of("replace run", &path, source)));
         }
         self.sync()?;
         Ok((id, annotations))
@@ -80,13 +81,17 @@ impl Store {
     /// Gives a run another name. Returns its former full name.
     ///
     /// # Errors
-    /// [`StoreError::Exists`] when the new name is taken, [`StoreError::InUse`] when a process writes the run; otherwise as [`Self::read`].
+    /// [`StoreError::NameTaken`], [`StoreError::InUse`] when a process writes the run, [`StoreError::FullAtChange`]; otherwise as
+    /// [`Self::read`].
     pub fn rename(&self, name: &str, to: &RunId) -> Result<RunId, StoreError> {
         let id = self.id_of(name)?;
-        let (from, to) = (self.file_of(id.as_str()), self.file_of(to.as_str()));
+        let from = self.file_of(id.as_str());
         let file = run_file::open(&from)?;
         writer::lock(&file, &from)?;
-        rename_new(&from, &to)?;
+        rename_new(&from, &self.file_of(to.as_str())).map_err(|error| match error {
+            StoreError::Exists { .. } => StoreError::NameTaken { path: from.clone(), to: to.clone() },
+            other => other.at_change("rename run", &from),
+        })?;
         self.sync()?;
         Ok(id)
     }

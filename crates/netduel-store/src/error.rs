@@ -42,6 +42,21 @@ pub enum StoreError {
         /// The kernel's error.
         source: io::Error,
     },
+    /// The file system is full when a stored run is changed. The run is as it was.
+    #[error(
+        "failed to {operation} {}: the disk is full or the quota is used up{}; the run is as it was; make room and \
+         repeat the command: {source}", path.display(), needed(*needed_bytes)
+    )]
+    FullAtChange {
+        /// The operation.
+        operation: &'static str,
+        /// The file of the run.
+        path: PathBuf,
+        /// Bytes that the operation needed, when they are known.
+        needed_bytes: Option<u64>,
+        /// The kernel's error.
+        source: io::Error,
+    },
     /// The user lacks the permission, or the file system is read-only.
     #[error("failed to {operation} {}: {source}; {}", path.display(), permission_remedy(source))]
     Permission {
@@ -85,6 +100,14 @@ pub enum StoreError {
     Exists {
         /// Its file.
         path: PathBuf,
+    },
+    /// Another run has the name that a run is to have.
+    #[error("failed to rename run {}: another run has the name {to}; choose another name", path.display())]
+    NameTaken {
+        /// The file of the run that is to be renamed.
+        path: PathBuf,
+        /// The name that is taken.
+        to: RunId,
     },
     /// Commands take the name of an imported run for something else.
     #[error(
@@ -231,6 +254,19 @@ impl StoreError {
         }
     }
 
+    /// The error of a change of a stored run: it names the change and the run's file in place of a step of it and its draft.
+    pub(crate) fn at_change(self, operation: &'static str, path: &Path) -> Self {
+        let path = path.to_owned();
+        match self {
+            Self::Full { needed_bytes, source, .. } => {
+                Self::FullAtChange { operation, path, needed_bytes, source }
+            }
+            Self::Permission { source, .. } => Self::Permission { operation, path, source },
+            Self::Io { source, .. } => Self::Io { operation, path, source },
+            other => other,
+        }
+    }
+
     /// As [`Self::of`], for an operation that needs this number of bytes on disk.
     pub(crate) fn for_space(
         operation: &'static str,
@@ -272,9 +308,26 @@ mod tests {
         for error in [
             StoreError::of("create", Path::new("x"), full()),
             StoreError::of("create", Path::new("x"), full()).at_start(Path::new("x")),
+            StoreError::of("create", Path::new("x"), full()).at_change("change run", Path::new("x")),
         ] {
             let unknown = error.to_string();
-            assert!(unknown.contains("is used up; make room") && !unknown.contains("bytes"), "{unknown}");
+            assert!(unknown.contains("make room") && !unknown.contains("bytes"), "{unknown}");
         }
+    }
+
+    #[test]
+    fn error_of_a_change_names_the_change_and_no_run_to_resume() {
+        let of = |kind: io::ErrorKind| {
+            let error = StoreError::of("write run", Path::new(".x.new"), io::Error::from(kind));
+            error.at_change("change the title and notes of run", Path::new("x.netduel")).to_string()
+        };
+        for kind in
+            [io::ErrorKind::StorageFull, io::ErrorKind::PermissionDenied, io::ErrorKind::NotADirectory]
+        {
+            let text = of(kind);
+            assert!(text.starts_with("failed to change the title and notes of run x.netduel: "), "{text}");
+            assert!(!text.contains("resume"), "{text}");
+        }
+        assert!(of(io::ErrorKind::StorageFull).contains("make room and repeat the command"));
     }
 }

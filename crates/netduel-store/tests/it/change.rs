@@ -92,7 +92,9 @@ fn renamed_run_has_its_new_name_and_no_other_run_is_replaced() {
     assert_eq!(store.read("before").expect("read").header.id.as_str(), "before-the-update");
     store.create(&sample::header("x")).expect("another run");
     let error = store.rename(sample::header("x").id.as_str(), &id("before-the-update")).expect_err("taken");
-    assert!(matches!(error, StoreError::Exists { .. }), "{error}");
+    assert!(matches!(error, StoreError::NameTaken { .. }), "{error}");
+    let text = error.to_string();
+    assert!(text.starts_with("failed to rename run ") && !text.contains("resume"), "{text}");
     assert_eq!(files(folder.path()), 2);
 }
 

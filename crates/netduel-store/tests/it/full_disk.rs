@@ -111,6 +111,30 @@ fn child_keeps_its_room() {
 }
 
 #[test]
+fn change_of_a_run_on_a_full_disk_leaves_the_run() {
+    on_small_filesystem("tmpfs", "full_disk::child_changes_a_run");
+}
+
+#[test]
+fn child_changes_a_run() {
+    let Some(folder) = child::folder() else { return };
+    let store = Store::open(&folder).expect("the folder is there");
+    let mut writer = store.create(&sample::header("changed")).expect("a run is created");
+    writer.end(&RunEnd::Interrupted).expect("there is room");
+    drop(writer);
+    let mut file = File::create(folder.join("filler")).expect("a file");
+    while file.write_all(&[1; 4096]).is_ok() {}
+    let error = store
+        .annotate("last", |annotations| annotations.title = Some("x".to_owned()))
+        .expect_err("there is no room");
+    assert!(matches!(error, StoreError::FullAtChange { .. }), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("/changed-20") && text.contains(".netduel: the disk is full"), "{text}");
+    assert!(text.contains("repeat the command") && !text.contains("resume"), "{text}");
+    assert_eq!(store.read("last").expect("read").header, sample::header("changed"));
+}
+
+#[test]
 fn file_system_without_reservation_and_free_space_is_used() {
     on_small_filesystem("ramfs", "full_disk::child_on_ramfs");
 }
