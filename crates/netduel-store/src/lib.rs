@@ -8,6 +8,7 @@ mod belonging;
 mod change;
 pub mod checksum;
 mod disk_space;
+pub mod drafts;
 mod error;
 pub mod format;
 mod name;

@@ -4,7 +4,6 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use netduel_model::ids::RunId;
 use netduel_model::nearest::nearest;
@@ -13,6 +12,7 @@ use netduel_model::warning::Warning;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
+use crate::drafts;
 use crate::error::StoreError;
 use crate::format::{CHECKSUMS_FROM, EXTENSION};
 use crate::name::{self, LAST};
@@ -22,8 +22,6 @@ use crate::writer::{self, RunWriter};
 
 /// End of the name of a file that becomes a run when its header is written.
 pub(crate) const DRAFT_END: &str = ".new";
-/// A draft that is younger may belong to a process that is about to lock it.
-const DRAFT_AGE_MIN: Duration = Duration::from_secs(60);
 /// Maximum number of runs that an error names.
 const NEAR_MAX: usize = 3;
 
@@ -126,22 +124,9 @@ impl Store {
         fs::remove_file(&draft).map_err(|source| StoreError::of("remove", &draft, source))
     }
 
-    /// Removes the drafts of processes that were killed while they created a run. What cannot be removed is left:
-    /// no draft is ever read.
+    /// Removes the drafts of processes that were killed while they created a run.
     pub(crate) fn remove_old_drafts(&self) {
-        let Ok(entries) = fs::read_dir(&self.folder) else { return };
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            let is_draft =
-                name.to_str().is_some_and(|name| name.starts_with('.') && name.ends_with(DRAFT_END));
-            let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
-            if is_draft
-                && age().is_some_and(|age| age >= DRAFT_AGE_MIN)
-                && run_file::open(&entry.path()).is_ok_and(|file| !writer::is_locked(&file))
-            {
-                drop(fs::remove_file(entry.path()));
-            }
-        }
+        drafts::remove_abandoned(&self.folder, |name| name.starts_with('.') && name.ends_with(DRAFT_END));
     }
 
     /// The folder.

@@ -2,8 +2,8 @@
 //! workflow. The content is not made here.
 //!
 //! A regular file is replaced by a rename(2): its draft is in the same folder, has a random name, and is opened with `O_EXCL` and
-//! `O_NOFOLLOW`, so that a link that another user has planted is neither followed nor overwritten. Anything else that exists, as a
-//! terminal, a pipe or /dev/stdout, is written into.
+//! `O_NOFOLLOW`, so that a link that another user has planted is neither followed nor overwritten. The draft of a killed process is removed
+//! by the next write to its folder. Anything else that exists, as a terminal, a pipe or /dev/stdout, is written into.
 mod folder;
 
 use std::fs::{self, File, Metadata};
@@ -12,11 +12,17 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
+use netduel_store::drafts;
 use rustix::fs::{
     Access, AtFlags, CWD, Mode, OFlags, StatxAttributes, StatxFlags, access, fstat, open, statx,
 };
 
 use folder::{LINKS_MAX, check_link, check_owner};
+
+/// What the name of a draft begins with.
+const DRAFT_START: &str = ".part-";
+/// Hexadecimal digits behind it.
+const DRAFT_DIGITS: usize = 32;
 
 /// Who may read a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,6 +123,7 @@ fn finish(
     readers: Readers,
     name: impl FnOnce(&Path) -> io::Result<()>,
 ) -> io::Result<()> {
+    drafts::remove_abandoned(folder_of(path), is_draft);
     let (draft, mut file) = draft(path, readers)?;
     let finished = file.write_all(content).and_then(|()| file.sync_all()).and_then(|()| name(&draft));
     if let Err(error) = finished {
@@ -131,10 +138,18 @@ fn finish(
 /// process 1, and a name that can be predicted can be planted.
 fn draft(path: &Path, readers: Readers) -> io::Result<(PathBuf, File)> {
     let name = u128::from_ne_bytes(netduel_sys::random::bytes16()?);
-    let draft = folder_of(path).join(format!(".part-{name:032x}"));
+    let draft = folder_of(path).join(format!("{DRAFT_START}{name:0DRAFT_DIGITS$x}"));
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = open(&draft, flags, readers.mode())?;
-    Ok((draft, File::from(file)))
+    let file = File::from(open(&draft, flags, readers.mode())?);
+    // A file system without locks: no process removes the draft of another there.
+    drop(drafts::hold(&file));
+    Ok((draft, file))
+}
+
+/// Whether a file has the name of a draft.
+fn is_draft(name: &str) -> bool {
+    let digits = name.strip_prefix(DRAFT_START);
+    digits.is_some_and(|text| text.len() == DRAFT_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -282,6 +297,40 @@ mod tests {
             (ErrorKind::AlreadyExists, b"short".to_vec())
         );
         assert_eq!(names(folder.path()), ["x"]);
+    }
+
+    #[test]
+    fn draft_of_an_ended_process_is_removed_by_the_next_write() {
+        let folder = folder();
+        let make = |name: &str, is_old: bool| {
+            let path = folder.path().join(name);
+            let file = File::create(&path).expect("created");
+            if is_old {
+                file.set_modified(std::time::UNIX_EPOCH).expect("its time can be set");
+            }
+            (path, file)
+        };
+        let name = |digit: &str| format!("{DRAFT_START}{}", digit.repeat(DRAFT_DIGITS));
+        let (left, _) = make(&name("a"), true);
+        let (live, held) = make(&name("b"), true);
+        drafts::hold(&held).expect("locked");
+        let (young, _) = make(&name("c"), false);
+        let (foreign, _) = make(".part-of-a-book", true);
+        let (link, target) = (folder.path().join(name("d")), folder.path().join("target"));
+        fs::write(&target, "x").expect("written");
+        symlink(&target, &link).expect("linked");
+        write(&folder.path().join("report.html"), b"page", Readers::Umask).expect("written");
+        assert!(!left.exists());
+        assert!([live, young, foreign, link, target].iter().all(|path| path.exists()));
+        // The draft of this process is locked as long as it is one.
+        let (own, open) = draft(&folder.path().join("x"), Readers::Owner).expect("made");
+        open.set_modified(std::time::UNIX_EPOCH).expect("its time can be set");
+        write(&folder.path().join("report.html"), b"page", Readers::Umask).expect("written");
+        assert!(own.exists());
+        // A child that another test starts may have the descriptor for a moment: to close it would not unlock the draft.
+        open.unlock().expect("unlocked");
+        write(&folder.path().join("report.html"), b"page", Readers::Umask).expect("written");
+        assert!(!own.exists());
     }
 
     #[test]
