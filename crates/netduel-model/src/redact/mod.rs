@@ -2,6 +2,7 @@
 //! Works on the recorded types, before anything is derived from them, so that every format is made from redacted data.
 //! `docs/design/0047-redaction.md` has the reasons.
 mod kinds;
+mod phrase;
 mod pseudonyms;
 mod text;
 mod walk;
@@ -15,6 +16,7 @@ use crate::ids::NAME_LEN_MAX;
 use crate::publication::TEXT_LEN_MAX;
 use crate::run::Run;
 pub use kinds::{Meaning, meaning};
+use phrase::{Caseless, with_phrase_replaced};
 pub use pseudonyms::is_host_pseudonym;
 use pseudonyms::{Kind, NAME_LEN_MIN, Pseudonyms};
 pub use walk::{Place, walk};
@@ -24,7 +26,7 @@ pub use walk::{Place, walk};
 #[derive(Debug, Default)]
 pub struct Redactor {
     pseudonyms: Pseudonyms,
-    /// Names of several words, which are replaced as they are written: authors and organizations.
+    /// Names of several words without case, each with its pseudonym: authors and organizations.
     phrases: Vec<(String, String)>,
 }
 
@@ -111,9 +113,9 @@ impl Redactor {
         if name.is_empty() || is_too_long(name) || name.starts_with(&format!("{kind}-")) {
             return;
         }
-        if self.phrases.iter().all(|(known, _)| known != name) {
+        if self.phrase(name).is_none() {
             let number = self.phrases.iter().filter(|(_, pseudonym)| pseudonym.starts_with(kind)).count() + 1;
-            self.phrases.push((name.to_owned(), format!("{kind}-{number}")));
+            self.phrases.push((Caseless::of(name).as_str().to_owned(), format!("{kind}-{number}")));
             // A name may be a part of another one.
             self.phrases.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
         }
@@ -161,7 +163,7 @@ impl Redactor {
     pub fn text(&mut self, text: &str) -> String {
         let mut text = text::with_values_replaced(text, |value| self.short(value));
         for (name, pseudonym) in self.phrases.iter().filter(|(name, _)| name.len() >= NAME_LEN_MIN) {
-            text = text::with_phrase_replaced(&text, name, pseudonym);
+            text = with_phrase_replaced(&text, name, pseudonym);
         }
         text::replaced(&text, &mut self.pseudonyms, false)
     }
@@ -173,7 +175,8 @@ impl Redactor {
 
     /// The pseudonym of an author or organization.
     fn phrase(&self, name: &str) -> Option<String> {
-        self.phrases.iter().find(|(known, _)| known == name).map(|(_, pseudonym)| pseudonym.clone())
+        let name = Caseless::of(name);
+        self.phrases.iter().find(|(known, _)| known == name.as_str()).map(|(_, pseudonym)| pseudonym.clone())
     }
 
     /// The pseudonym of a name that is too short to be sought in texts, with or without a port behind it.

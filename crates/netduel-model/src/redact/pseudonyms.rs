@@ -92,8 +92,16 @@ pub struct Pseudonyms {
     of_plan_hosts: BTreeSet<String>,
     v4: BTreeMap<Ipv4Addr, Ipv4Addr>,
     v6: BTreeMap<Ipv6Addr, Ipv6Addr>,
+    /// The pseudonyms of addresses, and those that stand in the input. A message may be redacted that has pseudonyms already.
+    address_pseudonyms: BTreeSet<IpAddr>,
+    /// Pseudonyms of IPv4 and IPv6 addresses that were tried so far.
+    tried: (u32, u64),
     /// Link-layer addresses, hexadecimal digits in lower case.
     macs: BTreeMap<String, u64>,
+    /// As `address_pseudonyms`, of link-layer addresses that stand in the input.
+    taken_macs: BTreeSet<String>,
+    /// Numbers of pseudonyms of link-layer addresses that were tried so far.
+    tried_macs: u64,
     ids: BTreeMap<String, u64>,
     counts: BTreeMap<Kind, u32>,
     /// Pseudonyms that stand in the input: another name must not get them.
@@ -105,12 +113,12 @@ pub struct Pseudonyms {
 impl Pseudonyms {
     /// Notes a word of the format.
     pub fn note_word(&mut self, word: &str) {
-        self.words.insert(word.to_lowercase());
+        self.words.insert(lowered(word));
     }
 
     /// Whether a name is replaced wherever it is a word of a text.
     pub fn is_secret(&self, name: &str) -> bool {
-        let name = name.to_lowercase();
+        let name = lowered(name);
         name.len() >= NAME_LEN_MIN
             && !COMMON.contains(&name.as_str())
             && !self.words.contains(&name)
@@ -120,7 +128,7 @@ impl Pseudonyms {
 
     /// The pseudonym of a name; the name itself when it says nothing.
     pub fn name(&mut self, kind: Kind, name: &str) -> String {
-        let key = name.to_lowercase();
+        let key = lowered(name);
         if let Some(known) = self.names.get(&key) {
             return known.clone();
         }
@@ -158,7 +166,7 @@ impl Pseudonyms {
         if !self.of_plan_hosts.insert(own.clone()) {
             own = self.next(Kind::Host);
             self.of_plan_hosts.insert(own.clone());
-            self.names.insert(name.to_lowercase(), own.clone());
+            self.names.insert(lowered(name), own.clone());
         }
         self.plan_hosts.insert(name.to_owned(), own.clone());
         own
@@ -210,7 +218,7 @@ impl Pseudonyms {
 
     /// The pseudonym of a known name, whatever its letters' cases.
     pub fn known(&self, name: &str) -> Option<&str> {
-        self.names.get(&name.to_lowercase()).map(String::as_str)
+        self.names.get(&lowered(name)).map(String::as_str)
     }
 
     /// The address for documentation in place of this one; one that says nothing stays.
@@ -224,24 +232,63 @@ impl Pseudonyms {
         }
     }
 
+    /// Notes an address of the input: no other address gets it when it has the form of a pseudonym.
+    pub fn note_address(&mut self, address: IpAddr) {
+        if is_address_pseudonym(address) {
+            self.address_pseudonyms.insert(address);
+        }
+    }
+
+    /// Whether an address is a pseudonym already, which stays.
+    fn is_noted(&mut self, address: IpAddr) -> bool {
+        self.note_address(address);
+        self.address_pseudonyms.contains(&address)
+    }
+
     fn v4(&mut self, address: Ipv4Addr) -> Ipv4Addr {
         if address.is_loopback() || address.is_unspecified() || address.is_broadcast() || is_netmask(address)
         {
             return address;
         }
-        let index = u32::try_from(self.v4.len()).unwrap_or(u32::MAX);
-        *self.v4.entry(address).or_insert_with(|| v4_at(index))
+        if let Some(known) = self.v4.get(&address) {
+            return *known;
+        }
+        if self.is_noted(address.into()) {
+            return address;
+        }
+        let pseudonym = loop {
+            let next = v4_at(self.tried.0);
+            self.tried.0 = self.tried.0.saturating_add(1);
+            // Beyond the last one several addresses have one.
+            if self.address_pseudonyms.insert(next.into()) || self.tried.0 > V4_PSEUDONYMS {
+                break next;
+            }
+        };
+        self.v4.insert(address, pseudonym);
+        pseudonym
     }
 
     fn v6(&mut self, address: Ipv6Addr) -> Ipv6Addr {
         if address.is_loopback() || address.is_unspecified() {
             return address;
         }
-        let number = self.v6.len() as u128 + 1;
+        if let Some(known) = self.v6.get(&address) {
+            return *known;
+        }
+        if self.is_noted(address.into()) {
+            return address;
+        }
         // Whether an address is one of its link only has a meaning for findings.
-        let is_of_link = address.segments()[0] & 0xffc0 == 0xfe80;
-        let network: u128 = if is_of_link { 0xfe80 << 112 } else { 0x2001_0db8 << 96 };
-        *self.v6.entry(address).or_insert_with(|| Ipv6Addr::from(network | number))
+        let network = if address.is_unicast_link_local() { LINK_NETWORK } else { V6_NETWORK };
+        let pseudonym = loop {
+            self.tried.1 += 1;
+            let next = Ipv6Addr::from(network | u128::from(self.tried.1));
+            if self.address_pseudonyms.insert(next.into()) {
+                break next;
+            }
+        };
+        self.v6.insert(address, pseudonym);
+        pseudonym
     }
 
     /// The link-layer address in place of this one, both as hexadecimal digits; one that says nothing stays.
@@ -250,9 +297,22 @@ impl Pseudonyms {
         if digits.bytes().all(|digit| digit == b'0') || digits.bytes().all(|digit| digit == b'f') {
             return digits;
         }
-        let count = self.macs.len() as u64 + 1;
-        let number = *self.macs.entry(digits.clone()).or_insert(count);
-        mac_at(number, digits.len())
+        if let Some(known) = self.known_mac(&digits) {
+            return known;
+        }
+        if is_mac_pseudonym(&digits) {
+            self.taken_macs.insert(digits.clone());
+            return digits;
+        }
+        let pseudonym = loop {
+            self.tried_macs += 1;
+            let next = mac_at(self.tried_macs, digits.len());
+            if !self.taken_macs.contains(&next) {
+                break next;
+            }
+        };
+        self.macs.insert(digits, self.tried_macs);
+        pseudonym
     }
 
     /// The link-layer address in place of this one, when it is known.
@@ -274,7 +334,7 @@ impl Pseudonyms {
 
     /// Length of the longest name at the start of a text that is replaced in texts and may end where it does.
     pub fn longest_secret(&self, text: &str, is_end: impl Fn(usize) -> bool) -> Option<usize> {
-        let text = start_of(text, SOUGHT_LEN_MAX).to_ascii_lowercase();
+        let text = lowered(start_of(text, SOUGHT_LEN_MAX));
         let mut sought = text.as_str();
         while sought.len() >= NAME_LEN_MIN {
             // Each name that the text begins with comes before the text in the order of the names, and is the start of all names between.
@@ -291,6 +351,21 @@ impl Pseudonyms {
     }
 }
 
+/// The text in lower case, as far as the letters then have as many bytes: a place in it is one in the text.
+fn lowered(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
+    let lower = |c: char| {
+        let mut letters = c.to_lowercase();
+        match (letters.next(), letters.next()) {
+            (Some(letter), None) if letter.len_utf8() == c.len_utf8() => letter,
+            _ => c,
+        }
+    };
+    text.chars().map(lower).collect()
+}
+
 /// The start of a text, of so many bytes at most.
 fn start_of(text: &str, len_max: usize) -> &str {
     let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
@@ -300,6 +375,35 @@ fn start_of(text: &str, len_max: usize) -> &str {
 
 /// The form of a random UUID (RFC 9562), but not one that a generator makes.
 const ID_START: &str = "00000000-0000-4000-8000-";
+
+/// Number of different addresses of [`v4_at`]: those of three networks for documentation and of the one for benchmarks.
+const V4_PSEUDONYMS: u32 = 3 * ADDRESSES + 0x2_0000;
+/// The IPv6 network for documentation (RFC 3849).
+const V6_NETWORK: u128 = 0x2001_0db8 << 96;
+/// The network of link-local addresses (RFC 4291).
+const LINK_NETWORK: u128 = 0xfe80 << 112;
+/// Numbers of link-layer and link-local addresses up to this one are taken for pseudonyms: devices have higher ones.
+const LINK_NUMBER_MAX: u128 = 0xffff;
+
+/// Whether an address has the form of a pseudonym. No network uses those for documentation.
+fn is_address_pseudonym(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => {
+            let [a, b, c, _] = address.octets();
+            DOCUMENTATION.contains(&[a, b, c])
+        }
+        IpAddr::V6(address) => {
+            let bits = u128::from(address);
+            bits >> 96 == V6_NETWORK >> 96 || bits & !LINK_NUMBER_MAX == LINK_NETWORK
+        }
+    }
+}
+
+/// Whether hexadecimal digits have the form of a pseudonym of a link-layer address.
+fn is_mac_pseudonym(digits: &str) -> bool {
+    let number = digits.strip_prefix("02").map(|number| number.trim_start_matches('0'));
+    number.is_some_and(|number| u128::from_str_radix(number, 16).is_ok_and(|number| number <= LINK_NUMBER_MAX))
+}
 
 fn v4_at(index: u32) -> Ipv4Addr {
     let network = DOCUMENTATION.get((index / ADDRESSES) as usize);

@@ -153,6 +153,26 @@ fn author_and_organization_are_replaced_as_whole_words() {
 }
 
 #[test]
+fn names_are_replaced_whatever_the_case_of_their_letters() {
+    let mut redactor = Redactor::default();
+    redactor.learn_phrase("author", "Jörg Straße");
+    redactor.learn_phrase("author", "JÖRG STRASSE");
+    redactor.learn_phrase("organization", "Ångström Networks");
+    redactor.learn_phrase("organization", "ΟΔΟΣ");
+    redactor.named(Meaning::User, "Björn");
+    for (text, expected) in [
+        ("by JÖRG STRASSE, jörg straße", "by author-1, author-1"),
+        ("ÅNGSTRÖM NETWORKS' ångström networksx", "organization-1' ångström networksx"),
+        ("οδος, Οδοσ: BJÖRN, björn2", "organization-2, organization-2: user-1, björn2"),
+        ("jörg stra ße", "jörg stra ße"),
+    ] {
+        assert_eq!(redactor.text(text), expected, "{text}");
+    }
+    let publication = Publication { author: Some("jÖRG strasse".to_owned()), ..Publication::default() };
+    assert_eq!(redactor.redact(&publication).unwrap().author.as_deref(), Some("author-1"));
+}
+
+#[test]
 fn names_too_short_to_be_sought_in_texts_are_replaced_where_they_are_values() {
     let publication = Publication {
         author: Some("Ö".to_owned()),
@@ -252,6 +272,39 @@ fn redacted_value_is_the_same_when_it_is_redacted_again() {
     let once = redactor.redact(&host()).unwrap();
     let mut again = knowing(&once, &ssh());
     assert_eq!(again.redact(&once).unwrap(), once);
+}
+
+#[test]
+fn text_with_pseudonyms_is_the_same_when_it_is_redacted_again() {
+    let mut redactor = knowing(&host(), &ssh());
+    redactor.redact(&host()).unwrap();
+    let text = "mallory@db-prod7: 10.1.2.3:5210 of 10.1.2.3/24, [fd12::7]:1, FD12:0::7/64, fe80::215:5dff:fe3a:1b2c%3, \
+                ::ffff:10.1.2.3, 00:15:5d:3a:1b:2c, mallory@fd12::7";
+    let shown = redactor.text(text);
+    assert_eq!(
+        shown,
+        "user-1@host-1: 192.0.2.1:5210 of 192.0.2.1/24, [2001:db8::1]:1, 2001:db8::1/64, fe80::2%3, \
+         ::ffff:192.0.2.1, 02:00:00:00:00:01, user-1@2001:db8::1"
+    );
+    assert_eq!(redactor.text(&shown), shown);
+}
+
+#[test]
+fn address_in_the_input_that_is_a_pseudonym_is_not_given_to_another_one() {
+    let interface = |mac: &str, addresses: [&str; 3]| Interface {
+        mac: Some(mac.to_owned()),
+        addresses: addresses.map(|address| address.parse().unwrap()).to_vec(),
+        ..Interface::default()
+    };
+    let interfaces = [
+        interface("02:00:00:00:00:01", ["192.0.2.1", "2001:db8::1", "fe80::2"]),
+        interface("00:15:5d:3a:1b:2c", ["10.1.2.3", "fd12::7", "fe80::215:5dff:fe3a:1b2c"]),
+    ];
+    let mut redactor = Redactor::default();
+    redactor.learn(&interfaces).unwrap();
+    let shown = redactor.redact(&interfaces).unwrap();
+    assert_eq!(shown[0], interfaces[0]);
+    assert_eq!(shown[1], interface("02:00:00:00:00:02", ["192.0.2.2", "2001:db8::2", "fe80::3"]));
 }
 
 #[test]

@@ -111,36 +111,6 @@ fn short_string(text: &str) -> Option<(&str, &str, &str)> {
     Some((start, content, behind))
 }
 
-/// The text with a pseudonym in place of a phrase, which is not empty. A part of a longer word stays: the organization `net` is not in `netduel`.
-pub fn with_phrase_replaced(text: &str, phrase: &str, pseudonym: &str) -> String {
-    let mut result = String::with_capacity(text.len());
-    let (mut copied, mut from) = (0, 0);
-    while let Some(start) = text[from..].find(phrase).map(|offset| from + offset) {
-        let end = start + phrase.len();
-        if is_whole(text, start, end) {
-            result.push_str(&text[copied..start]);
-            result.push_str(pseudonym);
-            (copied, from) = (end, end);
-        } else {
-            from = start + text[start..].chars().next().map_or(1, char::len_utf8);
-        }
-    }
-    result.push_str(&text[copied..]);
-    result
-}
-
-/// Whether no word goes on over the start or the end of a part. Letters beyond ASCII are no reason to leave a name: not every script has spaces.
-fn is_whole(text: &str, start: usize, end: usize) -> bool {
-    let is_part = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
-    let phrase = &text[start..end];
-    let mut before = text[..start].chars().rev();
-    // The letter of an escape, as in a text of a plan with `\n`, is no part of the word behind it.
-    let (last, escape) = (before.next(), before.next());
-    let begins_before = is_part(phrase.chars().next()) && is_part(last) && escape != Some('\\');
-    let goes_on = is_part(phrase.chars().next_back()) && is_part(text[end..].chars().next());
-    !begins_before && !goes_on
-}
-
 /// Appends the pseudonym, and returns the length of what it replaces.
 fn push(result: &mut String, found: &Found<'_>, pseudonyms: &mut Pseudonyms) -> usize {
     match *found {
@@ -219,7 +189,7 @@ pub fn host_name(text: &str, pseudonyms: &mut Pseudonyms) -> String {
     }
 }
 
-/// Learns the names in a text that its form shows: home folders and USER@HOST.
+/// Learns the names in a text that its form shows: home folders and USER@HOST. Notes its addresses.
 pub fn learn(text: &str, pseudonyms: &mut Pseudonyms) {
     let mut words = Words::new(text);
     let mut host_at = None;
@@ -241,9 +211,13 @@ pub fn learn(text: &str, pseudonyms: &mut Pseudonyms) {
             _ => {}
         }
     }
-    for mac in (0..text.len()).filter(|at| text.is_char_boundary(*at) && !is_within(text, *at)) {
-        if let Some(Found::Mac(mac)) = mac_at(text, mac) {
-            pseudonyms.mac(&digits_of(mac));
+    for at in (0..text.len()).filter(|at| text.is_char_boundary(*at) && !is_within(text, *at)) {
+        match mac_at(text, at).or_else(|| address(text, at)) {
+            Some(Found::Mac(mac)) => {
+                pseudonyms.mac(&digits_of(mac));
+            }
+            Some(Found::Address(_, address)) => pseudonyms.note_address(address),
+            _ => {}
         }
     }
 }
@@ -442,6 +416,10 @@ fn is_of_login(c: char) -> bool {
 /// The host of a text that begins with `@HOST`. Other things have an `@` as well: `mlx5_comp3@pci:0000:03:00.0`, `veth0@if7`.
 fn host_of_login(text: &str) -> Option<&str> {
     let host = text.strip_prefix('@')?;
+    // Of an IPv6 address the first part would be a name.
+    if let Some(Found::Address(address, _)) = address(host, 0) {
+        return Some(address);
+    }
     let host = host[..run(host, is_of_login)].trim_end_matches('.');
     let is_interface = host.strip_prefix("if").is_some_and(|index| index.bytes().all(|b| b.is_ascii_digit()));
     (host.starts_with(char::is_alphanumeric) && host != "pci" && !is_interface).then_some(host)
