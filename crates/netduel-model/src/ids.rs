@@ -8,6 +8,29 @@ use serde::{Deserialize, Deserializer, Serialize};
 /// Longest name of a host, arm, workload or lab: it has to fit a table column and a file name.
 pub const NAME_LEN_MAX: usize = 40;
 
+/// The form of what follows the name of the plan in the name of a run: date and time in UTC, and random digits. A `0` is a decimal digit, an
+/// `f` a hexadecimal one.
+const RUN_STAMP: &str = "-00000000-000000-ffff";
+
+/// What the name of a run begins with: the name of its plan as far as it fits. Characters that a name may not contain become `-`.
+pub fn start_of_run_name(plan: &str) -> String {
+    let allowed = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '-' };
+    let plan: String = plan.chars().map(allowed).collect();
+    let plan = plan.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
+    let plan = if plan.is_empty() { "run" } else { plan };
+    plan.chars().take(NAME_LEN_MAX - RUN_STAMP.len()).collect()
+}
+
+/// Whether a text begins with what follows the name of the plan in the name of a run, as `-20261121-104501-7f3a`.
+pub fn is_run_stamp(text: &str) -> bool {
+    let has_form = |(form, byte): (u8, u8)| match form {
+        b'0' => byte.is_ascii_digit(),
+        b'f' => byte.is_ascii_hexdigit(),
+        form => byte == form,
+    };
+    text.len() >= RUN_STAMP.len() && RUN_STAMP.bytes().zip(text.bytes()).all(has_form)
+}
+
 /// Why a text is not a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -152,6 +175,19 @@ mod tests {
         }
         for good in ["a", "host-1.example", "10GbE", &"x".repeat(NAME_LEN_MAX)] {
             assert_eq!(HostName::new(good).map(|n| n.to_string()).as_deref(), Ok(good));
+        }
+    }
+
+    #[test]
+    fn name_of_a_run_has_the_start_of_that_of_its_plan() {
+        assert_eq!(start_of_run_name("../ä b"), "b");
+        assert_eq!(start_of_run_name(""), "run");
+        assert_eq!(start_of_run_name(&"y".repeat(90)), "y".repeat(19));
+        for stamp in ["-20261121-104501-7f3a", "-20261121-104501-7f3a.netduel"] {
+            assert!(is_run_stamp(stamp), "{stamp}");
+        }
+        for other in ["", "-20261121-104501-7f3", "-20261121-104501-7f3g", "-2026112a-104501-7f3a", "x"] {
+            assert!(!is_run_stamp(other), "{other}");
         }
     }
 

@@ -1,13 +1,11 @@
 //! Names of runs: the name of the plan, the time in UTC, and four random digits that distinguish runs of one second; and the names that commands
 //! take for something else.
-use netduel_model::ids::{NAME_LEN_MAX, RunId};
+use netduel_model::ids::{RunId, start_of_run_name};
 
 use crate::format::EXTENSION;
 
 /// The name for the run that was started last.
 pub const LAST: &str = "last";
-/// `-20261121-104501-7f3a`.
-const STAMP_LEN: usize = 21;
 /// The last second of the year 9999, milliseconds: the year of a name has four digits.
 const UNIX_MS_MAX: u64 = 253_402_300_799_000;
 
@@ -24,17 +22,14 @@ pub fn unusable_name(name: &str) -> Option<&'static str> {
         .then_some("commands take a name that ends with .netduel or .json for a file")
 }
 
-/// The name of a run. Characters that a name may not contain become `-`; the name of a plan is shortened if necessary.
+/// The name of a run. That of its plan is shortened if necessary.
 pub(crate) fn run_id(plan: &str, unix_ms: u64, random: u16) -> RunId {
-    let allowed = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '-' };
-    let plan: String = plan.chars().map(allowed).collect();
-    let plan = plan.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
-    let plan = if plan.is_empty() { "run" } else { &plan[..plan.len().min(NAME_LEN_MAX - STAMP_LEN)] };
+    let plan = start_of_run_name(plan);
     let seconds = unix_ms.min(UNIX_MS_MAX) / 1000;
     let (year, month, day) = civil(seconds / 86_400);
     let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
     RunId::new(format!("{plan}-{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}-{random:04x}"))
-        .expect("letters are replaced and lengths cut just above")
+        .expect("its start is one of a name, and leaves room for the stamp")
 }
 
 /// Year, month and day of a number of days since the Unix epoch, by Howard Hinnant's `civil_from_days`
@@ -53,6 +48,8 @@ fn civil(days: u64) -> (u64, u64, u64) {
 
 #[cfg(test)]
 mod tests {
+    use netduel_model::ids::{NAME_LEN_MAX, is_run_stamp};
+
     use super::*;
 
     #[test]
@@ -66,7 +63,9 @@ mod tests {
     fn every_plan_name_and_time_has_a_valid_run_name() {
         assert_eq!(run_id("../ä b", 0, 0).as_str(), "b-19700101-000000-0000");
         assert_eq!(run_id("", u64::MAX, 0xffff).as_str(), "run-99991231-235959-ffff");
-        assert_eq!(run_id(&"y".repeat(90), 0, 0).as_str().len(), NAME_LEN_MAX);
+        let id = run_id(&"y".repeat(90), 0, 0);
+        assert_eq!(id.as_str().len(), NAME_LEN_MAX);
+        assert!(id.as_str().strip_prefix(&start_of_run_name(&"y".repeat(90))).is_some_and(is_run_stamp), "{id}");
     }
 
     #[test]

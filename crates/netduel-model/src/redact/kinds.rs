@@ -22,6 +22,8 @@ pub enum Meaning {
     Version,
     /// A name in the alphabet of [`crate::ids`].
     Name,
+    /// The name of a plan, with which the names of its runs begin.
+    PlanName,
     /// A word of the format.
     Word,
     /// A word of a command line: text that may be a name as a whole.
@@ -49,6 +51,7 @@ pub fn meaning(place: Place) -> Meaning {
         | ("TreatmentAction", "nic" | "vm" | "group" | "resource_group")
         | ("Host" | "Launch", "vm")
         | ("SshHost", "bed") => Meaning::Resource,
+        ("ResolvedPlan", "name") => Meaning::PlanName,
         ("Publication", "author") => Meaning::Author,
         ("Publication", "organization") => Meaning::Organization,
         ("RunHeader", "command") | ("Annotations", "overrides") => Meaning::Argument,

@@ -7,12 +7,14 @@ mod pseudonyms;
 mod text;
 mod walk;
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::bed::layout::is_given_name;
-use crate::ids::NAME_LEN_MAX;
+use crate::ids::{NAME_LEN_MAX, start_of_run_name};
 use crate::publication::TEXT_LEN_MAX;
 use crate::run::Run;
 pub use kinds::{Meaning, meaning};
@@ -28,6 +30,8 @@ pub struct Redactor {
     pseudonyms: Pseudonyms,
     /// Names of several words without case, each with its pseudonym: authors and organizations.
     phrases: Vec<(String, String)>,
+    /// Names of plans, each with the start of the names of its runs: it may end within a name that is replaced.
+    plans: BTreeMap<String, String>,
 }
 
 /// A value that could not be rebuilt from its redacted form.
@@ -51,6 +55,10 @@ impl Redactor {
                 Meaning::Author | Meaning::Organization => {
                     let kind = if meaning(place) == Meaning::Author { "author" } else { "organization" };
                     self.learn_phrase(kind, text);
+                    texts.push(text.to_owned());
+                }
+                Meaning::PlanName => {
+                    self.plans.insert(text.to_owned(), start_of_run_name(text));
                     texts.push(text.to_owned());
                 }
                 meaning => {
@@ -161,6 +169,29 @@ impl Redactor {
 
     /// The text with pseudonyms.
     pub fn text(&mut self, text: &str) -> String {
+        let text = self.with_run_names_replaced(text);
+        self.words(&text)
+    }
+
+    /// The text with names of runs that begin with the pseudonym of their plan's name.
+    fn with_run_names_replaced(&mut self, text: &str) -> String {
+        let mut text = text.to_owned();
+        let plans = std::mem::take(&mut self.plans);
+        for (plan, start) in &plans {
+            if !text.contains(start.as_str()) {
+                continue;
+            }
+            let shown = start_of_run_name(&self.words(plan));
+            if shown != *start {
+                text = text::with_run_names_replaced(&text, start, &shown);
+            }
+        }
+        self.plans = plans;
+        text
+    }
+
+    /// The text with pseudonyms but for starts of names.
+    fn words(&mut self, text: &str) -> String {
         let mut text = text::with_values_replaced(text, |value| self.short(value));
         for (name, pseudonym) in self.phrases.iter().filter(|(name, _)| name.len() >= NAME_LEN_MIN) {
             text = with_phrase_replaced(&text, name, pseudonym);
@@ -202,7 +233,7 @@ impl Redactor {
     fn string(&mut self, meaning: Meaning, text: &str) -> String {
         match meaning {
             Meaning::Word => text.to_owned(),
-            Meaning::Text => self.text(text),
+            Meaning::Text | Meaning::PlanName => self.text(text),
             Meaning::Argument => self.argument(text),
             // It has no pseudonym, and is left out.
             Meaning::Author | Meaning::Organization if is_too_long(text) => text.to_owned(),

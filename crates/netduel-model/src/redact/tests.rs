@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::*;
 use crate::bed::{BedNic, BedVm, VmFacts};
-use crate::ids::HostName;
+use crate::ids::{HostName, RunId};
 use crate::plan::{Launch, SshHost, TreatmentAction};
 use crate::publication::Publication;
 use crate::snapshot::{HostSnapshot, Interface};
@@ -305,6 +305,27 @@ fn address_in_the_input_that_is_a_pseudonym_is_not_given_to_another_one() {
     let shown = redactor.redact(&interfaces).unwrap();
     assert_eq!(shown[0], interfaces[0]);
     assert_eq!(shown[1], interface("02:00:00:00:00:02", ["192.0.2.2", "2001:db8::2", "fe80::3"]));
+}
+
+#[test]
+fn name_of_a_run_has_no_part_of_a_name_in_that_of_its_plan() {
+    let mut plan = crate::plan::parse(include_str!("../../../../plans/demo.toml"), "demo.toml").unwrap();
+    for (name, id, shown) in [
+        ("path-of-the-db-prod7", "path-of-the-db-prod", "path-of-the-host-1"),
+        ("from-mallory-of-db-prod7-to-b", "from-mallory-of-db-", "from-user-1-of-host"),
+        ("db-prod7.corp.example.net-fast", "db-prod7.corp.examp", "host-1-fast"),
+        ("db-prod7", "db-prod7", "host-1"),
+        ("demo", "demo", "demo"),
+    ] {
+        plan.name = name.to_owned();
+        let mut redactor = knowing(&host(), &ssh());
+        redactor.learn(&plan).unwrap();
+        let [id, shown] = [id, shown].map(|start| format!("{start}-20261121-104501-7f3a"));
+        assert_eq!(redactor.redact(&RunId::new(&*id).unwrap()).unwrap().as_str(), shown);
+        let command = |id: &str| format!("netduel report {id}; /store/{id}.netduel");
+        assert_eq!(redactor.text(&command(&id)), command(&shown));
+        assert_eq!(redactor.text(&command(&shown)), command(&shown));
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@
 use std::net::IpAddr;
 
 use super::pseudonyms::{Kind, NAME_LEN_MIN, Pseudonyms, SOUGHT_LEN_MAX};
+use crate::ids::is_run_stamp;
 use crate::pairing::without_strings;
 
 /// Folders whose entries have names of users.
@@ -89,6 +90,20 @@ pub fn with_values_replaced(text: &str, pseudonym: impl Fn(&str) -> Option<Strin
             result.push_str(&pseudonym);
             rest = behind;
         }
+    }
+    result.push_str(rest);
+    result
+}
+
+/// The text with another start of the names of runs that begin so. The start is not empty.
+pub fn with_run_names_replaced(text: &str, start: &str, shown: &str) -> String {
+    let mut result = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once(start) {
+        result.push_str(before);
+        let is_name = is_run_stamp(behind) && !result.ends_with(is_joined);
+        result.push_str(if is_name { shown } else { start });
+        rest = behind;
     }
     result.push_str(rest);
     result

@@ -107,7 +107,11 @@ impl Seed {
                 text.to_owned()
             }
             Meaning::Text if place.field == "device" || place.holder == "PathProof" => text.to_owned(),
-            Meaning::Text | Meaning::Argument | Meaning::Author | Meaning::Organization => format!(
+            Meaning::Text
+            | Meaning::Argument
+            | Meaning::Author
+            | Meaning::Organization
+            | Meaning::PlanName => format!(
                 "{text} {HOST}0.{DOMAIN}: {USER}@{HOST}0 /home/{USER}/plan /resourceGroups/{RESOURCE}0 10.77.66.9:5210 [{V6}9]:1 {MAC} enx{BARE_MAC} {UUID}"
             ),
         }
@@ -262,6 +266,22 @@ fn no_format_of_a_redacted_run_shows_a_secret() {
         }
     }
     assert_eq!(silent, BTreeSet::new(), "these formats have nothing to hide in any run");
+}
+
+#[test]
+fn no_format_of_a_redacted_run_shows_a_part_of_a_name_at_which_its_own_is_cut() {
+    let mut run = Seed::default().run(&built(0.6));
+    run.header.plan.name = format!("path-of-the-{HOST}0");
+    run.header.id = "path-of-the-vaultsr-20261121-104501-7f3a".parse().unwrap();
+    let showing = |run: &Run| -> Vec<String> {
+        let formats = formats(run).into_iter();
+        formats.filter(|(_, text)| text.contains("vaultsr")).map(|(format, _)| format).collect()
+    };
+    assert_ne!(showing(&run), Vec::<String>::new());
+    let hidden = redacted(std::slice::from_ref(&run)).remove(0);
+    assert_eq!(showing(&hidden), Vec::<String>::new());
+    // Names of runs stay distinct.
+    assert!(hidden.header.id.as_str().ends_with("-20261121-104501-7f3a"), "{}", hidden.header.id);
 }
 
 #[test]
