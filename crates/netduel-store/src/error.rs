@@ -44,8 +44,8 @@ pub enum StoreError {
     },
     /// The file system is full when a stored run is changed. The run is as it was.
     #[error(
-        "failed to {operation} {}: the disk is full or the quota is used up{}; the run is as it was; make room and \
-         repeat the command: {source}", path.display(), needed(*needed_bytes)
+        "failed to {operation} {}: the disk is full or the quota is used up{}; the run is as it was; make room \
+         and repeat the command: {source}", path.display(), needed(*needed_bytes)
     )]
     FullAtChange {
         /// The operation.

@@ -63,9 +63,11 @@ mod tests {
     fn every_plan_name_and_time_has_a_valid_run_name() {
         assert_eq!(run_id("../ä b", 0, 0).as_str(), "b-19700101-000000-0000");
         assert_eq!(run_id("", u64::MAX, 0xffff).as_str(), "run-99991231-235959-ffff");
-        let id = run_id(&"y".repeat(90), 0, 0);
+        let plan = "y".repeat(90);
+        let id = run_id(&plan, 0, 0);
         assert_eq!(id.as_str().len(), NAME_LEN_MAX);
-        assert!(id.as_str().strip_prefix(&start_of_run_name(&"y".repeat(90))).is_some_and(is_run_stamp), "{id}");
+        let stamp = id.as_str().strip_prefix(&start_of_run_name(&plan));
+        assert!(stamp.is_some_and(is_run_stamp), "{id}");
     }
 
     #[test]

@@ -84,8 +84,8 @@ impl Redactor {
         self.learn(&run.end)
     }
 
-    /// Learns the names in the text of a plan with errors: of hosts, users, author and organization. Text that is no TOML has
-    /// none that are known.
+    /// Learns the names in the text of a plan with errors: of hosts, also in place of their addresses, users, VMs, author and organization. Text
+    /// that is no TOML has none that are known.
     pub fn learn_plan_text(&mut self, text: &str) {
         let Ok(plan) = toml::from_str::<toml::Table>(text) else { return };
         if let Some(report) = plan.get("report") {
@@ -97,22 +97,37 @@ impl Redactor {
         }
         for (name, host) in plan.get("hosts").and_then(toml::Value::as_table).into_iter().flatten() {
             self.named(Meaning::PlanHost, name);
-            for (key, meaning) in [("host", Meaning::Host), ("serve", Meaning::Host), ("user", Meaning::User)]
-            {
-                self.learn_key(host, key, meaning);
+            for key in ["host", "serve", "addresses"] {
+                self.learn_key(host, key, Meaning::Host);
             }
+            self.learn_key(host, "user", Meaning::User);
+            self.learn_key(host, "bed", Meaning::Resource);
         }
         for arm in plan.get("arms").and_then(toml::Value::as_array).into_iter().flatten() {
             for role in ["client", "server"] {
                 self.learn_key(arm, role, Meaning::PlanHost);
             }
+            self.learn_key(arm, "server_addresses", Meaning::Host);
+            let treatments = arm.get("treatments").and_then(toml::Value::as_array);
+            for treatment in treatments.into_iter().flatten() {
+                for key in ["azure-nic", "azure-placement", "vm", "resource-group"] {
+                    self.learn_key(treatment, key, Meaning::Resource);
+                }
+            }
         }
         text::learn(text, &mut self.pseudonyms);
     }
 
+    /// Learns the values of a key, one or a list. What is no valid one may have a name before a prefix or behind a scheme: `db-prod7/24`.
     fn learn_key(&mut self, table: &toml::Value, key: &str, meaning: Meaning) {
-        if let Some(name) = table.get(key).and_then(toml::Value::as_str) {
-            self.named(meaning, name);
+        let values = match table.get(key) {
+            Some(toml::Value::Array(values)) => values.as_slice(),
+            Some(value) => std::slice::from_ref(value),
+            None => &[],
+        };
+        let parts = values.iter().filter_map(toml::Value::as_str).flat_map(|text| text.split('/'));
+        for part in parts.filter(|part| !part.bytes().all(|byte| byte.is_ascii_digit())) {
+            self.named(meaning, part);
         }
     }
 

@@ -401,8 +401,10 @@ fn is_address_pseudonym(address: IpAddr) -> bool {
 
 /// Whether hexadecimal digits have the form of a pseudonym of a link-layer address.
 fn is_mac_pseudonym(digits: &str) -> bool {
-    let number = digits.strip_prefix("02").map(|number| number.trim_start_matches('0'));
-    number.is_some_and(|number| u128::from_str_radix(number, 16).is_ok_and(|number| number <= LINK_NUMBER_MAX))
+    let Some(number) = digits.strip_prefix("02").map(|number| number.trim_start_matches('0')) else {
+        return false;
+    };
+    u128::from_str_radix(number, 16).is_ok_and(|number| number <= LINK_NUMBER_MAX)
 }
 
 fn v4_at(index: u32) -> Ipv4Addr {

@@ -298,6 +298,27 @@ fn errors_of_an_invalid_plan_hide_names() {
 }
 
 #[test]
+fn errors_of_names_in_place_of_addresses_hide_them() {
+    let bench = Bench::new();
+    let plan = bench.plan(
+        "name = \"x\"\nquestion = \"?\"\n[hosts.a]\nlaunch = \"local\"\naddresses = [\"mallory7.example.org/24\", \"mallory7\"]\n\
+         [hosts.b]\nlaunch = \"local\"\naddresses = \"mallory7-b\"\n[[arms]]\nname = \"one\"\nclient = \"a\"\nserver = \"b\"\n\
+         server_addresses = [\"mallory7-c\"]\n[[workloads]]\nname = \"rr\"\ntype = \"tcp-rr\"\n",
+    );
+    for words in [&["plan", "check"][..], &["plan", "check", "--json"], &["run"]] {
+        let words = [words, &[plan.to_str().unwrap()]].concat();
+        let plain = bench.run(&words).expect_code(2);
+        let text = plain.stdout + &plain.stderr;
+        let names = ["7.example.org/24", "7-b", "7-c"];
+        assert!(names.iter().all(|name| text.contains(name)), "{words:?}: {text}");
+        let shown = bench.run([&words[..], &["--redact"]].concat()).expect_code(2);
+        let text = shown.stdout + &shown.stderr;
+        assert!(text.contains("addresses") && text.contains("host-1"), "{words:?}: {text}");
+        assert_hidden("the errors", &text);
+    }
+}
+
+#[test]
 fn gates_judge_the_runs_as_they_are_and_show_no_name() {
     let bench = Bench::new();
     crate::compare::stored_run(&bench, "before", "6.18.44");
