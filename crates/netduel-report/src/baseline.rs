@@ -7,7 +7,7 @@ use std::fmt;
 use netduel_model::ids::HostName;
 use netduel_model::metric::Metric;
 use netduel_model::plan::ResolvedPlan;
-use netduel_model::redact::{is_host_pseudonym, walk};
+use netduel_model::redact::{RedactError, Redactor, is_host_pseudonym, walk};
 use netduel_model::run::{Annotations, Run, RunEnd, RunHeader};
 use netduel_model::warning::Warning;
 use netduel_model::workload::Role;
@@ -29,6 +29,17 @@ pub struct Baseline {
     header: RunHeader,
     analysis: Analysis,
     facts: RunFacts,
+    /// What the others are made of.
+    parts: Parts,
+}
+
+/// What a baseline file holds, in the types of this program.
+#[derive(Debug, Clone)]
+struct Parts {
+    content: BaselineContent,
+    plan: ResolvedPlan,
+    warnings: Vec<Warning>,
+    end: Option<RunEnd>,
 }
 
 /// Why a text is no baseline that can be compared.
@@ -43,7 +54,8 @@ impl fmt::Display for BaselineError {
 
 impl Error for BaselineError {}
 
-/// The baseline file of a run. `run_format` is the format of run files that this program writes.
+/// The baseline file of a run. `run_format` is the format of run files that this program writes. Whoever has redacted the run sets
+/// `is_redacted`.
 pub fn document(run: &Run, analysis: &Analysis, run_format: u32, origin: &Origin) -> BaselineDocument {
     let header = &run.header;
     let annotations = header.annotations.clone();
@@ -71,6 +83,7 @@ pub fn document(run: &Run, analysis: &Analysis, run_format: u32, origin: &Origin
             measured: analysis.workloads.iter().flat_map(measured).collect(),
             facts: grouped(&RunFacts::of(run)),
             warnings: analysis.warnings.iter().map(stored).collect(),
+            is_redacted: false,
         },
     }
 }
@@ -200,21 +213,17 @@ impl Baseline {
         let warnings = content.warnings.iter().map(|one| typed(upgraded("warning", one.clone())));
         let warnings: Vec<Warning> = warnings.collect::<Result<_, _>>()?;
         let end = content.run.end.clone().map(|end| typed(upgraded("end", end))).transpose()?;
-        Self::of(content, plan, &warnings, end.as_ref())
+        Self::of(Parts { content, plan, warnings, end })
     }
 
-    fn of(
-        content: BaselineContent,
-        mut plan: ResolvedPlan,
-        warnings: &[Warning],
-        end: Option<&RunEnd>,
-    ) -> Result<Self, BaselineError> {
+    fn of(parts: Parts) -> Result<Self, BaselineError> {
+        let Parts { content, mut plan, warnings, end } = parts.clone();
         let run = content.run;
         let seed = run.seed.parse().map_err(|_| BaselineError("its seed is no number".to_owned()))?;
         let facts = listed(content.facts);
         add_sizes(&mut plan, &facts);
-        let mut analysis = analyse(&plan, None, &[], warnings, end);
-        analysis.warnings = warnings.to_vec();
+        let mut analysis = analyse(&plan, None, &[], &warnings, end.as_ref());
+        analysis.warnings = warnings;
         analysis.blocks = content.blocks;
         analysis.trials_valid = content.trials_valid;
         analysis.trials_excluded = content.trials_excluded;
@@ -243,7 +252,7 @@ impl Baseline {
             further_reports: Vec::new(),
             bed: None,
         };
-        Ok(Self { header, analysis, facts })
+        Ok(Self { header, analysis, facts, parts })
     }
 
     /// The baseline as a side of a comparison.
@@ -251,27 +260,64 @@ impl Baseline {
         Side { header: &self.header, analysis: &self.analysis, facts: Cow::Borrowed(&self.facts) }
     }
 
+    /// Whether the file was written with `--redact`.
+    pub fn is_redacted(&self) -> bool {
+        self.parts.content.is_redacted
+    }
+
     /// Gives hosts with pseudonyms the names that another plan has in the same role of the same arm, so that a redacted file
-    /// is compared with runs that are not.
+    /// is compared with runs that are not, or that have other pseudonyms.
     ///
     /// # Errors
     /// [`BaselineError`] when a name does not fit in place of a pseudonym.
     pub fn name_hosts_as(&mut self, plan: &ResolvedPlan) -> Result<(), BaselineError> {
         let names = host_names(&self.header.plan, plan);
-        if names.is_empty() {
+        if names.iter().all(|(pseudonym, name)| pseudonym == name) {
             return Ok(());
         }
-        self.header.plan = renamed(&self.header.plan, &names)?;
-        self.analysis.plan = self.header.plan.clone();
-        self.analysis.warnings = renamed(&self.analysis.warnings, &names)?;
-        for fact in &mut self.facts.0 {
-            if let Owner::Host(host) = &mut fact.owner
-                && let Some(name) = names.get(&*host)
-            {
-                host.clone_from(name);
-            }
-        }
+        let parts = Parts {
+            plan: renamed(&self.parts.plan, &names)?,
+            warnings: renamed(&self.parts.warnings, &names)?,
+            content: BaselineContent {
+                facts: renamed(&self.parts.content.facts, &names)?,
+                ..self.parts.content.clone()
+            },
+            end: self.parts.end.clone(),
+        };
+        *self = Self::of(parts)?;
         Ok(())
+    }
+
+    /// Learns the names in a redacted file, of which other names must not get the pseudonyms.
+    ///
+    /// # Errors
+    /// [`RedactError`] when JSON cannot represent a part.
+    pub fn learn(&self, redactor: &mut Redactor) -> Result<(), RedactError> {
+        redactor.learn(&self.parts.plan)?;
+        redactor.learn(&self.parts.content)?;
+        redactor.learn(&self.parts.warnings)?;
+        redactor.learn(&self.parts.end)
+    }
+
+    /// A redacted file with the pseudonyms of another output: a host that it shares with a run has one in both. Learn it first. Facts stay
+    /// as the file has them: no field shows which of them are versions, and which are names. So names stay in a file that is not redacted.
+    ///
+    /// # Errors
+    /// [`BaselineError`] when a type refuses a pseudonym.
+    pub fn redacted(&self, redactor: &mut Redactor) -> Result<Self, BaselineError> {
+        let refused = |error: RedactError| BaselineError(error.to_string());
+        let mut names = BTreeMap::new();
+        for host in self.parts.plan.hosts.keys() {
+            names.insert(host.clone(), redactor.redact(host).map_err(refused)?);
+        }
+        let facts = renamed(&self.parts.content.facts, &names)?;
+        let content = BaselineContent { facts: BaselineFacts::default(), ..self.parts.content.clone() };
+        Self::of(Parts {
+            content: BaselineContent { facts, ..redactor.redact(&content).map_err(refused)? },
+            plan: redactor.redact(&self.parts.plan).map_err(refused)?,
+            warnings: redactor.redact(&self.parts.warnings).map_err(refused)?,
+            end: redactor.redact(&self.parts.end).map_err(refused)?,
+        })
     }
 
     /// What is known of the run besides its values.
@@ -287,14 +333,16 @@ fn host_names(own: &ResolvedPlan, other: &ResolvedPlan) -> BTreeMap<HostName, Ho
         let Some(same) = other.arm(&arm.name) else { continue };
         for role in [Role::Client, Role::Server] {
             let (pseudonym, name) = (arm.pair.host(role), same.pair.host(role));
-            let is_named = is_host_pseudonym(pseudonym.as_str()) && !is_host_pseudonym(name.as_str());
-            if is_named && names.insert(pseudonym.clone(), name.clone()).is_some_and(|known| known != *name) {
+            if is_host_pseudonym(pseudonym.as_str())
+                && names.insert(pseudonym.clone(), name.clone()).is_some_and(|known| known != *name)
+            {
                 return BTreeMap::new();
             }
         }
     }
     let are_distinct = names.values().collect::<BTreeSet<_>>().len() == names.len();
-    let is_taken = names.values().any(|name| own.hosts.contains_key(name));
+    // Two pseudonyms may be exchanged.
+    let is_taken = names.values().any(|name| own.hosts.contains_key(name) && !names.contains_key(name));
     if are_distinct && !is_taken { names } else { BTreeMap::new() }
 }
 

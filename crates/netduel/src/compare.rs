@@ -153,6 +153,14 @@ impl Source {
         }
     }
 
+    /// The run, when it is no baseline file.
+    fn run(&self) -> Option<&Run> {
+        match self {
+            Self::Run(run) => Some(&run.0),
+            Self::Baseline(_) => None,
+        }
+    }
+
     fn side(&self) -> Side<'_> {
         match self {
             Self::Run(run) => Side::of(&run.0, &run.1),
@@ -161,12 +169,14 @@ impl Source {
     }
 }
 
-/// Reads what is compared. A redacted baseline has the names of hosts of the first run that is not redacted.
+/// Reads what is compared. A redacted baseline has the names of hosts of the first run that is not redacted, else the pseudonyms of the first run.
 fn read_all(store: &Store, names: &[&String]) -> Result<Vec<Source>, Failure> {
     let read = names.iter().map(|name| Source::read(store, name));
     let mut sources: Vec<Source> = read.collect::<Result<_, Failure>>()?;
     let has_names = |plan: &&ResolvedPlan| !plan.hosts.keys().any(|host| is_host_pseudonym(host.as_str()));
-    let Some(plan) = sources.iter().map(|source| &source.header().plan).find(has_names).cloned() else {
+    let plans = || sources.iter().map(|source| &source.header().plan);
+    let of_run = || sources.iter().find_map(Source::run).map(|run| &run.header.plan);
+    let Some(plan) = plans().find(has_names).or_else(of_run).or_else(|| plans().next()).cloned() else {
         return Ok(sources);
     };
     for (name, source) in names.iter().zip(&mut sources) {
@@ -189,25 +199,36 @@ fn read_text(path: &Path) -> std::io::Result<String> {
     String::from_utf8(bytes).map_err(|_| std::io::Error::other("it is not UTF-8 text"))
 }
 
-/// The runs with pseudonyms. A baseline holds facts in forms in which names are not known as such.
+/// What is compared with pseudonyms. A baseline holds facts in forms in which names are not known as such, so that it has to be redacted already.
 fn redacted(names: &[&String], sources: &[Source]) -> Result<Vec<Source>, Failure> {
-    let mut runs = Vec::new();
     for (name, source) in names.iter().zip(sources) {
-        match source {
-            Source::Run(run) => runs.push(run.0.clone()),
-            Source::Baseline(_) => {
-                let text = format!("failed to redact {name}: a baseline keeps its names");
-                return Err(Failure::message(Kind::Usage, text).remedy(
-                    "compare the run in place of its baseline; the names of all runs then have pseudonyms",
-                ));
+        if let Source::Baseline(baseline) = source {
+            if !baseline.is_redacted() {
+                return Err(keeps_its_names(name));
             }
+            // Before the runs: no name of theirs gets a pseudonym that the file has.
+            redaction::learn_baseline(baseline)?;
         }
     }
-    let with_analysis = |run| {
-        let analysis = analyse_run(&run);
-        Source::Run(Box::new((run, analysis)))
+    sources.iter().filter_map(Source::run).try_for_each(redaction::learn_run)?;
+    let redacted = |source: &Source| -> Result<Source, Failure> {
+        Ok(match source {
+            Source::Run(run) => {
+                let run = redaction::run(run.0.clone())?;
+                let analysis = analyse_run(&run);
+                Source::Run(Box::new((run, analysis)))
+            }
+            Source::Baseline(baseline) => Source::Baseline(Box::new(redaction::baseline(baseline)?)),
+        })
     };
-    Ok(redaction::runs(runs)?.into_iter().map(with_analysis).collect())
+    sources.iter().map(redacted).collect()
+}
+
+fn keeps_its_names(name: &str) -> Failure {
+    let text = format!("failed to redact {name}: a baseline keeps its names unless --redact wrote it");
+    Failure::message(Kind::Usage, text).remedy(
+        "compare the run itself, or write the file with `netduel runs baseline RUN --redact --out FILE.json`",
+    )
 }
 
 fn no_table(format: Format) -> Failure {

@@ -3,6 +3,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use netduel_model::redact::{RedactError, Redactor};
 use netduel_model::run::Run;
+use netduel_report::baseline::Baseline;
 
 use crate::exit::{Failure, Kind};
 
@@ -52,12 +53,16 @@ pub fn learn_plan_text(text: &str) {
     }
 }
 
-/// Runs as they are shown.
-pub fn runs(runs: Vec<Run>) -> Result<Vec<Run>, Failure> {
-    with(runs, |redactor, runs| {
-        runs.iter().try_for_each(|run| redactor.learn_run(run))?;
-        runs.iter().map(|run| redactor.redact_run(run)).collect()
-    })
+/// Learns the names in a redacted baseline file before anything of it, or of a run beside it, is shown.
+pub fn learn_baseline(baseline: &Baseline) -> Result<(), Failure> {
+    let Some(mut redactor) = redactor() else { return Ok(()) };
+    baseline.learn(&mut redactor).map_err(|error| Failure::new(Kind::Internal, error))
+}
+
+/// A redacted baseline file as it is shown beside runs.
+pub fn baseline(baseline: &Baseline) -> Result<Baseline, Failure> {
+    let Some(mut redactor) = redactor() else { return Ok(baseline.clone()) };
+    baseline.redacted(&mut redactor).map_err(|error| Failure::new(Kind::Internal, error))
 }
 
 /// A run as it is shown.

@@ -54,7 +54,9 @@ pub fn meaning(place: Place) -> Meaning {
         ("ResolvedPlan", "name") => Meaning::PlanName,
         ("Publication", "author") => Meaning::Author,
         ("Publication", "organization") => Meaning::Organization,
-        ("RunHeader", "command") | ("Annotations", "overrides") => Meaning::Argument,
+        ("RunHeader" | "BaselineRun", "command") | ("Annotations" | "BaselineRun", "overrides") => {
+            Meaning::Argument
+        }
         ("HostSnapshot" | "HostIdentity", "boot_id")
         | ("HostSnapshot", "machine_uuid")
         | ("VmFacts", "id")
@@ -62,7 +64,7 @@ pub fn meaning(place: Place) -> Meaning {
         ("HostSnapshot", "kernel" | "os" | "platform" | "hypervisor" | "cpu_model")
         | ("Device", "firmware")
         | ("DpdkReport", "version" | "rdma_core")
-        | ("RunHeader", "program") => Meaning::Version,
+        | ("RunHeader" | "BaselineRun", "program") => Meaning::Version,
         ("ArmName" | "WorkloadName" | "LabName" | "RunId", _) => Meaning::Name,
         _ => Meaning::Text,
     }

@@ -49,6 +49,9 @@ pub struct BaselineContent {
     pub facts: BaselineFacts,
     /// Warnings of the run, as in a run file.
     pub warnings: Vec<Value>,
+    /// Whether the names in it are pseudonyms of `--redact`; absent in files of earlier versions.
+    #[serde(default)]
+    pub is_redacted: bool,
 }
 
 /// The run of a baseline file.

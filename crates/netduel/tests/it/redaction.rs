@@ -1,4 +1,6 @@
 //! `--redact` in the commands: what they print and write has no name of this machine. The formats are covered in `netduel-report`.
+use std::path::PathBuf;
+
 use netduel_test_support::skip;
 
 use crate::quick::Served;
@@ -222,32 +224,73 @@ fn redacted_baseline_has_no_name_and_is_compared() {
     assert_hidden("the baseline", &(shown.stdout + &shown.stderr));
     bench.run([&words[..], &["--redact", "--out", "hidden.json"]].concat()).expect_code(0);
     assert_hidden("the file", &std::fs::read_to_string(bench.path().join("hidden.json")).unwrap());
-    let compared = bench.run(["compare", "hidden.json", "after"]).expect_code(0).stdout;
-    assert!(compared.contains("no difference beyond 5 %"), "{compared}");
+    let words = ["compare", "hidden.json", "after", "--redact"];
+    for words in [&words[..3], &words] {
+        let compared = bench.run(words).expect_code(0).stdout;
+        assert!(compared.contains("no difference beyond 5 %"), "{compared}");
+    }
+}
+
+/// Stores a run whose hosts have these names.
+fn stored_run_of_hosts(bench: &Bench, run: &str, [client, server]: [&str; 2]) -> PathBuf {
+    let path = crate::compare::stored_run(bench, run, "6.18.44");
+    let mut text = std::fs::read_to_string(&path).unwrap();
+    for (host, role, name) in [("a", "client", client), ("b", "server", server)] {
+        for (key, named) in [
+            (format!("\"{host}\":{{"), format!("\"{name}\":{{")),
+            (format!("\"{role}\":\"{host}\""), format!("\"{role}\":\"{name}\"")),
+        ] {
+            assert!(text.contains(&key), "{key}: {text}");
+            text = text.replace(&key, &named);
+        }
+    }
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn redacted_baseline_is_compared_with_redacted_runs() {
+    let bench = Bench::new();
+    stored_run_of_hosts(&bench, "before", ["sendhost7", "recvhost7"]);
+    // In the order of their names the hosts of this run have the other numbers.
+    stored_run_of_hosts(&bench, "elsewhere", ["anthost7", "zebrahost7"]);
+    bench.run(["runs", "baseline", "before", "--redact", "--out", "hidden.json"]).expect_code(0);
+    bench.run(["runs", "export", "elsewhere", "--redact", "--out", "for-you.netduel"]).expect_code(0);
+    let gate = ["--fail-if", "latency-p50 > 5 %", "--strict"];
+    for words in [
+        &["compare", "hidden.json", "elsewhere", "--redact"][..],
+        &["compare", "elsewhere", "hidden.json", "--redact"],
+        &["compare", "hidden.json", "./for-you.netduel"],
+        &["compare", "hidden.json", "./for-you.netduel", "--redact"],
+    ] {
+        for format in ["text", "json", "md", "html"] {
+            let words = [words, &gate, &["--format", format]].concat();
+            let compared = bench.run(&words).expect_code(0);
+            let text = compared.stdout + &compared.stderr;
+            for name in ["sendhost7", "recvhost7", "anthost7", "zebrahost7"] {
+                assert!(!text.contains(name), "{words:?} shows {name}: {text}");
+            }
+        }
+    }
+    // A file of this program without the option.
+    bench.run(["runs", "baseline", "before", "--out", "own.json"]).expect_code(0);
+    let refused = bench.run(["compare", "own.json", "elsewhere", "--redact"]).expect_code(2);
+    assert!(refused.stderr.contains("runs baseline RUN --redact"), "{}", refused.stderr);
 }
 
 #[test]
 fn redacted_baseline_is_compared_with_runs_whose_hosts_have_their_names() {
     let bench = Bench::new();
     for run in ["before", "after", "exchanged"] {
-        let path = crate::compare::stored_run(&bench, run, "6.18.44");
-        let mut text = std::fs::read_to_string(&path).unwrap();
-        for (host, role, name) in [("a", "client", "sender"), ("b", "server", "receiver")] {
-            for (key, named) in [
-                (format!("\"{host}\":{{"), format!("\"{name}\":{{")),
-                (format!("\"{role}\":\"{host}\""), format!("\"{role}\":\"{name}\"")),
-            ] {
-                assert!(text.contains(&key), "{key}: {text}");
-                text = text.replace(&key, &named);
-            }
-        }
+        let path = stored_run_of_hosts(&bench, run, ["sender", "receiver"]);
         if run == "exchanged" {
             // The hosts of one arm only: no name is that of a pseudonym in both arms.
+            let mut text = std::fs::read_to_string(&path).unwrap();
             let pair = "{\"client\":\"sender\",\"server\":\"receiver\"}";
             let place = text.rfind(pair).unwrap();
             text.replace_range(place..place + pair.len(), "{\"client\":\"receiver\",\"server\":\"sender\"}");
+            std::fs::write(&path, text).unwrap();
         }
-        std::fs::write(&path, text).unwrap();
     }
     bench.run(["runs", "baseline", "before", "--redact", "--out", "hidden.json"]).expect_code(0);
     let file = std::fs::read_to_string(bench.path().join("hidden.json")).unwrap();
