@@ -288,7 +288,8 @@ mod tests {
 
     #[test]
     fn continuation_of_a_row_with_a_title_stands_in_the_column_of_its_text() {
-        let rows = "  arms       one (baseline): client -> server, network synthetic\n             other: client -> server, network accelerated";
+        let rows = "  arms       one (baseline): client -> server, network synthetic\n\
+                    \x20            other: client -> server, network accelerated";
         let wrapped = broken(rows, Some(40));
         let column = " ".repeat(13);
         assert!(wrapped.lines().count() > 3, "{wrapped}");

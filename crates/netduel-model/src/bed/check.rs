@@ -69,7 +69,8 @@ pub(super) fn resolve(spec: &BedSpec, problems: &mut Problems<'_>) -> Option<Bed
 
 /// Notes an error of the form `WHAT IS WRONG: WHAT IS ALLOWED`.
 fn refuse(key: &str, error: &str, problems: &mut Problems<'_>) {
-    let (wrong, allowed) = error.rsplit_once(": ").unwrap_or((error, "`netduel azure schema` has the values"));
+    let (wrong, allowed) =
+        error.rsplit_once(": ").unwrap_or((error, "`netduel azure schema` has the values"));
     problems.add(key, wrong, allowed);
 }
 

@@ -10,7 +10,8 @@ use crate::workload::Family;
 pub enum BedFault {
     /// The plan is for another type of bed.
     #[error(
-        "bed_type is \"{wanted}\", and the bed {bed} is of type \"{found}\"; choose a bed with type = \"{wanted}\" in its file"
+        "bed_type is \"{wanted}\", and the bed {bed} is of type \"{found}\"; choose a bed with type = \"{wanted}\" in \
+         its file"
     )]
     OtherType {
         /// The type of the plan.

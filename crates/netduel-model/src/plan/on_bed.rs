@@ -331,7 +331,8 @@ mod tests {
         assert_eq!(fault.key().as_deref(), Some("bed_type"));
         assert_eq!(
             fault.to_string(),
-            "bed_type is \"toggle\", and the bed x is of type \"hot-add\"; choose a bed with type = \"toggle\" in its file"
+            "bed_type is \"toggle\", and the bed x is of type \"hot-add\"; choose a bed with type = \"toggle\" in \
+             its file"
         );
     }
 

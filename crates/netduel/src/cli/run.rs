@@ -64,8 +64,8 @@ pub struct RunArgs {
     pub deallocate: DeallocateArgs,
     #[command(flatten)]
     pub remote_program: RemoteProgramArgs,
-    /// Write report.html into this folder. A name with the extension of a format (.html, .pdf, .md, .json, .xml for JUnit ...) is the file to write. May be
-    /// repeated, for example --out report.html --out results.json.
+    /// Write report.html into this folder. A name with the extension of a format (.html, .pdf, .md, .json, .xml for JUnit ...) is the file to
+    /// write. May be repeated, for example --out report.html --out results.json.
     #[arg(long, value_name = "PATH")]
     pub out: Vec<PathBuf>,
     #[command(flatten)]

@@ -1,5 +1,5 @@
-//! Placements of VMs and states of NICs that Azure has before a run. As in `azure_treatments`, a program stands for `az`, and each test has a network namespace of
-//! its own.
+//! Placements of VMs and states of NICs that Azure has before a run. As in `azure_treatments`, a program stands for `az`, and each test has a
+//! network namespace of its own.
 use std::fs;
 
 use crate::azure_treatments::{NEAR, Scene, live, placement, switch, with_interface};
