@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 
 use super::Destination;
 use crate::cli::publication::PrintingArgs;
+use crate::cli::shared::is_standard_output;
 use crate::cli::stored::Format;
 use crate::console::{print, tell};
 use crate::exit::{Failure, Kind};
@@ -21,6 +22,10 @@ pub fn destinations<'a>(
         let text = "--format and --json select the format of one file, and --out names several";
         let remedy = "leave them out: the extension of each file selects its format";
         return Err(Failure::message(Kind::Usage, text).remedy(remedy));
+    }
+    if outs.len() > 1 && outs.iter().any(|out| is_standard_output(out)) {
+        let text = "failed to write one of several reports to standard output (`--out -`)";
+        return Err(Failure::message(Kind::Usage, text).remedy("name files and folders only"));
     }
     let all = outs.iter().map(|out| Destination::among(out, format, is_of_command));
     let all: Vec<Destination> = all.collect::<Result<_, Failure>>()?;
@@ -136,8 +141,10 @@ mod tests {
         assert!(error.kind == Kind::Usage && error.to_string().contains("--out names several"), "{error}");
         let one = destinations([Path::new("a.md")], Some(Format::Csv), |_| true, &none).expect("one file");
         assert_eq!(formats(&one, None), [Format::Csv]);
-        let error = of(&["report.html", "-"], &none).expect_err("standard output");
-        assert!(error.to_string().contains("`--out -`"), "{error}");
+        for outs in [["report.html", "-"], ["-", "-"]] {
+            let error = of(&outs, &none).expect_err("standard output").to_string();
+            assert!(error.contains("one of several reports to standard output (`--out -`)"), "{error}");
+        }
     }
 
     #[test]
