@@ -176,10 +176,13 @@ const PLANS_MAX: usize = 8;
 /// A history is one of one plan: the beginning of names of runs of several plans selects none of them.
 fn refuse_several_plans(wanted: &str, fitting: &[&RunSummary]) -> Result<(), Failure> {
     let headers = fitting.iter().filter_map(|one| Some(&one.contents.as_ref().ok()?.header));
-    let plans: BTreeSet<&str> = headers.map(|header| header.plan.name.as_str()).collect();
+    let headers: Vec<&RunHeader> = headers.collect();
+    let plans: BTreeSet<&str> = headers.iter().map(|header| header.plan.name.as_str()).collect();
     if plans.len() < 2 {
         return Ok(());
     }
+    // The error has their names.
+    headers.iter().try_for_each(|header| redaction::learn(*header))?;
     let names: Vec<&str> = plans.iter().copied().take(PLANS_MAX).collect();
     let more = match plans.len() - names.len() {
         0 => String::new(),

@@ -141,3 +141,16 @@ fn beginning_of_several_names_is_the_newest_of_them_where_all_are_of_one_plan() 
     assert!(refused.contains("interrupted") && refused.contains(plan), "{refused}");
     history(&bench, &["night-0"]);
 }
+
+#[test]
+fn plans_of_a_beginning_are_named_with_pseudonyms() {
+    let bench = Bench::new();
+    nightly(&bench);
+    let other = crate::support::stored(&bench, "night-other");
+    change(&other, "\"run\",\"plans/golden.toml\"", "\"run\",\"/home/mallory7/golden.toml\"");
+    change(&other, "\"plan\":{\"name\":\"golden\"", "\"plan\":{\"name\":\"of-mallory7\"");
+    let named = bench.run(["history", "night-"]).expect_code(9).stderr;
+    assert!(named.contains("interrupted, of-mallory7"), "{named}");
+    let hidden = bench.run(["history", "night-", "--redact"]).expect_code(9).stderr;
+    assert!(hidden.contains("interrupted, of-") && !hidden.contains("mallory7"), "{hidden}");
+}
