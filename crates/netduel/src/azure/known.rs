@@ -42,7 +42,8 @@ pub fn described(bed: &BedArg) -> Result<Bed, Failure> {
     if file.exists() {
         return read_bed(&file);
     }
-    let text = format!("failed to find the file of the bed {name}: no `netduel azure up` has kept it here");
+    let text =
+        format!("failed to find the file of the bed {name}: no `netduel azure up` on this machine stored it");
     Err(Failure::message(Kind::Usage, text).remedy("name the file in place of the bed: --bed BED.toml"))
 }
 

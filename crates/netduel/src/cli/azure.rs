@@ -119,8 +119,8 @@ pub enum AzureCommand {
     },
     /// List the sizes of VMs that beds can have: vCPUs, NICs, accelerated networking, bandwidth limit, types of beds. Uses no network.
     ///
-    /// `netduel azure check` checks beds by the same table. Accelerated networking that is required has no arm without it. The limit is what all
-    /// NICs of a VM send together at most, as Azure's pages state it.
+    /// `netduel azure check` checks beds by the same table. A size that requires accelerated networking suits no bed with an arm without it. The
+    /// limit is what all NICs of a VM send together at most, as Azure's pages state it.
     #[command(
         after_help = "Examples:\n  netduel azure sizes\n  netduel azure sizes --type toggle\n  netduel azure sizes --json"
     )]
@@ -213,6 +213,11 @@ mod tests {
             assert!(help.contains("current one of `az account show`"), "{name}: {help}");
             assert!(name == "list" || help.contains("key `subscription` of the bed file"), "{name}: {help}");
         }
+    }
+
+    #[test]
+    fn every_type_of_bed_selects_sizes() {
+        assert_eq!(TYPES.map(|(kind, _)| kind), BedType::ALL);
     }
 
     #[test]
