@@ -290,6 +290,19 @@ fn text_with_pseudonyms_is_the_same_when_it_is_redacted_again() {
 }
 
 #[test]
+fn host_behind_a_user_is_replaced_as_a_whole() {
+    let mut redactor = knowing(&host(), &ssh());
+    redactor.redact(&host()).unwrap();
+    for (text, expected) in [
+        ("eve@fd12::7, eve@[fd12::7]:22", "user-2@2001:db8::1, user-2@[2001:db8::1]:22"),
+        ("eve@10.1.2.3:22", "user-2@192.0.2.1:22"),
+        ("eve@10.1.2.3.nip.example or eve@10.1.2.3-web", "user-2@host-2 or user-2@host-3"),
+    ] {
+        assert_eq!(redactor.text(text), expected, "{text}");
+    }
+}
+
+#[test]
 fn address_in_the_input_that_is_a_pseudonym_is_not_given_to_another_one() {
     let interface = |mac: &str, addresses: [&str; 3]| Interface {
         mac: Some(mac.to_owned()),

@@ -431,13 +431,23 @@ fn is_of_login(c: char) -> bool {
 /// The host of a text that begins with `@HOST`. Other things have an `@` as well: `mlx5_comp3@pci:0000:03:00.0`, `veth0@if7`.
 fn host_of_login(text: &str) -> Option<&str> {
     let host = text.strip_prefix('@')?;
-    // Of an IPv6 address the first part would be a name.
-    if let Some(Found::Address(address, _)) = address(host, 0) {
+    if let Some(address) = ipv6_host(host) {
         return Some(address);
     }
     let host = host[..run(host, is_of_login)].trim_end_matches('.');
     let is_interface = host.strip_prefix("if").is_some_and(|index| index.bytes().all(|b| b.is_ascii_digit()));
     (host.starts_with(char::is_alphanumeric) && host != "pci" && !is_interface).then_some(host)
+}
+
+/// The IPv6 address that a text begins with, with its brackets if it has some. Its first part would be taken for a name; that of an IPv4
+/// address is one, because a name may begin like an address: `10.1.2.3.example.org`.
+fn ipv6_host(text: &str) -> Option<&str> {
+    let inside = text.strip_prefix('[');
+    let Some(Found::Address(found, IpAddr::V6(_))) = address(inside.unwrap_or(text), 0) else { return None };
+    match inside {
+        Some(_) => text.get(..found.len() + 2).filter(|host| host.ends_with(']')),
+        None => Some(found),
+    }
 }
 
 /// The longest known name that is a word, or words, from here on.
