@@ -132,15 +132,26 @@ impl Redactor {
     }
 
     fn learn_phrase(&mut self, kind: &str, name: &str) {
-        // One with a pseudonym's form is of an output that is redacted again.
-        if name.is_empty() || is_too_long(name) || name.starts_with(&format!("{kind}-")) {
+        if name.is_empty() || is_too_long(name) || self.phrase(name).is_some() {
             return;
         }
-        if self.phrase(name).is_none() {
-            let number = self.phrases.iter().filter(|(_, pseudonym)| pseudonym.starts_with(kind)).count() + 1;
-            self.phrases.push((Caseless::of(name).as_str().to_owned(), format!("{kind}-{number}")));
-            // A name may be a part of another one.
-            self.phrases.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+        let pseudonym = if is_numbered(kind, name) { name.to_owned() } else { self.next_phrase(kind) };
+        self.phrases.push((Caseless::of(name).as_str().to_owned(), pseudonym));
+        // A name may be a part of another one.
+        self.phrases.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+    }
+
+    /// A pseudonym that no author or organization has.
+    fn next_phrase(&self, kind: &str) -> String {
+        let taken = self.phrases.iter().map(|(_, pseudonym)| pseudonym.as_str());
+        let taken: Vec<&str> = taken.filter(|pseudonym| pseudonym.starts_with(kind)).collect();
+        let mut number = taken.len();
+        loop {
+            number += 1;
+            let next = format!("{kind}-{number}");
+            if !taken.contains(&next.as_str()) {
+                return next;
+            }
         }
     }
 
@@ -279,6 +290,12 @@ impl Redactor {
             _ => text::host_name(text, &mut self.pseudonyms),
         }
     }
+}
+
+/// Whether a name is a pseudonym already, of an output that is redacted again.
+fn is_numbered(kind: &str, name: &str) -> bool {
+    let number = name.strip_prefix(kind).and_then(|name| name.strip_prefix('-'));
+    number.is_some_and(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Whether a name of an author or organization is longer than any of a plan: to look for it in long texts takes hours.

@@ -153,6 +153,15 @@ fn author_and_organization_are_replaced_as_whole_words() {
 }
 
 #[test]
+fn pseudonym_of_an_author_stays_and_no_other_author_has_it() {
+    let mut redactor = Redactor::default();
+    for name in ["author-2", "author-friendly press", "Bob"] {
+        redactor.learn_phrase("author", name);
+    }
+    assert_eq!(redactor.text("author-2 at Author-Friendly Press, Bob"), "author-2 at author-3, author-4");
+}
+
+#[test]
 fn names_are_replaced_whatever_the_case_of_their_letters() {
     let mut redactor = Redactor::default();
     redactor.learn_phrase("author", "Jörg Straße");
