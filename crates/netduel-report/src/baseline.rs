@@ -54,8 +54,8 @@ impl fmt::Display for BaselineError {
 
 impl Error for BaselineError {}
 
-/// The baseline file of a run. `run_format` is the format of run files that this program writes. Whoever has redacted the run sets
-/// `is_redacted`.
+/// The baseline file of a run. `run_format` is the format of run files that this program writes. The caller sets `is_redacted` when the run
+/// has pseudonyms.
 pub fn document(run: &Run, analysis: &Analysis, run_format: u32, origin: &Origin) -> BaselineDocument {
     let header = &run.header;
     let annotations = header.annotations.clone();
@@ -266,12 +266,13 @@ impl Baseline {
     }
 
     /// Gives hosts with pseudonyms the names that another plan has in the same role of the same arm, so that a redacted file
-    /// is compared with runs that are not, or that have other pseudonyms.
+    /// is compared with runs that are not, or that have other pseudonyms. In a file that does not state that it is redacted, hosts may have
+    /// such names themselves: they get no other pseudonyms.
     ///
     /// # Errors
     /// [`BaselineError`] when a name does not fit in place of a pseudonym.
     pub fn name_hosts_as(&mut self, plan: &ResolvedPlan) -> Result<(), BaselineError> {
-        let names = host_names(&self.header.plan, plan);
+        let names = host_names(&self.header.plan, plan, self.is_redacted());
         if names.iter().all(|(pseudonym, name)| pseudonym == name) {
             return Ok(());
         }
@@ -327,13 +328,16 @@ impl Baseline {
 }
 
 /// The names of hosts by their pseudonyms. Empty when a pseudonym has the places of different hosts, or a name those of two.
-fn host_names(own: &ResolvedPlan, other: &ResolvedPlan) -> BTreeMap<HostName, HostName> {
+/// Only a redacted plan gets names that are pseudonyms themselves.
+fn host_names(own: &ResolvedPlan, other: &ResolvedPlan, is_redacted: bool) -> BTreeMap<HostName, HostName> {
     let mut names: BTreeMap<HostName, HostName> = BTreeMap::new();
     for arm in &own.arms {
         let Some(same) = other.arm(&arm.name) else { continue };
         for role in [Role::Client, Role::Server] {
             let (pseudonym, name) = (arm.pair.host(role), same.pair.host(role));
+            let is_named = is_redacted || !is_host_pseudonym(name.as_str());
             if is_host_pseudonym(pseudonym.as_str())
+                && is_named
                 && names.insert(pseudonym.clone(), name.clone()).is_some_and(|known| known != *name)
             {
                 return BTreeMap::new();

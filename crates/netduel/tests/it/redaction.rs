@@ -304,6 +304,18 @@ fn redacted_baseline_is_compared_with_runs_whose_hosts_have_their_names() {
     bench.run(["compare", "hidden.json", "exchanged"]).expect_code(6);
 }
 
+/// `host-1` is a natural name for a host, and is no pseudonym in a file that was written without the option.
+#[test]
+fn hosts_whose_names_look_like_pseudonyms_are_not_renamed_in_a_comparison() {
+    let bench = Bench::new();
+    stored_run_of_hosts(&bench, "before", ["host-1", "host-2"]);
+    stored_run_of_hosts(&bench, "exchanged", ["host-2", "host-1"]);
+    bench.run(["runs", "baseline", "before", "--out", "own.json"]).expect_code(0);
+    for first in ["before", "own.json"] {
+        bench.run(["compare", first, "exchanged"]).expect_code(6);
+    }
+}
+
 #[test]
 fn checked_plan_hides_names() {
     let bench = Bench::new();
