@@ -60,8 +60,7 @@ impl Store {
         let mut annotations = reader::read_header(&file, &path)?.annotations;
         change(&mut annotations);
         let content = content(&path)?;
-        let end = content.iter().position(|byte| *byte == b'\n').unwrap_or(content.len());
-        let (header, records) = content.split_at(end);
+        let (header, records) = at_header(&content);
         let header = annotated(header, &annotations).map_err(|source| StoreError::Record {
             operation: "write the header of run",
             path: path.clone(),
@@ -128,7 +127,7 @@ impl Store {
         }
         let trials = whole.run.trials.len() as u64;
         let stored = self.file_of(id.as_str());
-        if stored.exists() && is_same_but_for_its_name(content(&stored)?, &records, &id) {
+        if stored.exists() && is_same_but_for_its_name(&content(&stored)?, &records, &id) {
             return Ok(Imported { id, trials, was_there: true });
         }
         self.remove_old_drafts();
@@ -223,25 +222,39 @@ fn content(path: &Path) -> Result<Vec<u8>, StoreError> {
 }
 
 /// Whether two run files have the same records. A run that was renamed has its former name in its header, which is no difference.
-fn is_same_but_for_its_name(stored: Vec<u8>, records: &[u8], id: &RunId) -> bool {
-    stored == records || named(stored, id) == named(records.to_vec(), id)
+fn is_same_but_for_its_name(stored: &[u8], records: &[u8], id: &RunId) -> bool {
+    let ((stored_header, stored_rest), (header, rest)) = (at_header(stored), at_header(records));
+    let named = |line: &[u8]| with_name(line, id).ok().map(|(header, _)| header);
+    let has_same_facts = || named(stored_header).is_some_and(|stored| named(header) == Some(stored));
+    stored_rest == rest && (stored_header == header || has_same_facts())
 }
 
-/// The content of a run file with this name in its header. A header that cannot be read stays as it is.
+/// The content of a run file with this name in its header. A header that has it, or cannot be read, stays as it is.
 fn named(mut content: Vec<u8>, id: &RunId) -> Vec<u8> {
-    let end = content.iter().position(|byte| *byte == b'\n').unwrap_or(content.len());
-    let mut is_named_so = false;
-    let header = with_header(content.get(..end).unwrap_or_default(), |header| {
-        let former = header.insert("id".to_owned(), Value::from(id.as_str()));
-        is_named_so = former.is_some_and(|former| former == id.as_str());
-        Ok(())
-    });
-    if let Ok(header) = header
-        && !is_named_so
+    let (header, _) = at_header(&content);
+    let end = header.len();
+    if let Ok((header, is_changed)) = with_name(header, id)
+        && is_changed
     {
         drop(content.splice(..end, header));
     }
     content
+}
+
+/// The first line of a run file, without its end, and the rest.
+fn at_header(content: &[u8]) -> (&[u8], &[u8]) {
+    content.split_at(content.iter().position(|byte| *byte == b'\n').unwrap_or(content.len()))
+}
+
+/// The first line with this name of the run, and whether it had another.
+fn with_name(line: &[u8], id: &RunId) -> Result<(Vec<u8>, bool), serde_json::Error> {
+    let mut is_changed = true;
+    let header = with_header(line, |header| {
+        let former = header.insert("id".to_owned(), Value::from(id.as_str()));
+        is_changed = former.is_none_or(|former| former != id.as_str());
+        Ok(())
+    })?;
+    Ok((header, is_changed))
 }
 
 /// The first line with other annotations. Without a line end.

@@ -137,6 +137,7 @@ fn exported_run_is_imported_once_and_its_incomplete_record_is_left_out() {
 #[test]
 fn renamed_run_has_its_new_name_where_it_is_imported() {
     let (folder, store, path) = store_with_a_run();
+    let original = fs::read(&path).expect("read");
     store.rename("last", &id("before-the-update")).expect("renamed");
     let records = store.records("before").expect("records");
     let file = folder.path().join("from a colleague");
@@ -151,6 +152,9 @@ fn renamed_run_has_its_new_name_where_it_is_imported() {
     // The store of the run has it already, with its former name in its header.
     assert!(store.import(&file, None).expect("the same").was_there);
     assert!(!path.exists());
+    // So has a store that knows it by its former name only, in a header as it was written first.
+    fs::write(&path, original).expect("written");
+    assert!(store.import(&file, Some(&sample::header("x").id)).expect("the same").was_there);
     // A file outside of the store is that of the run in it.
     let named = file.to_str().expect("text");
     fs::copy(store.folder().join("before-the-update.netduel"), &file).expect("copied");
