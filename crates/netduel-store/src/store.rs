@@ -432,7 +432,10 @@ pub(crate) fn rename_new(draft: &Path, path: &Path) -> Result<(), StoreError> {
     match renameat_with(CWD, draft, CWD, path, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),
         Err(Errno::EXIST) => Err(StoreError::Exists { path: path.to_owned() }),
-        // A file system without this flag: the name was just checked to be free, and it ends in random digits.
+        // A file system without this flag, as NFS: between both calls only a run of this very name could appear.
+        Err(Errno::INVAL | Errno::NOSYS) if path.symlink_metadata().is_ok() => {
+            Err(StoreError::Exists { path: path.to_owned() })
+        }
         Err(Errno::INVAL | Errno::NOSYS) => {
             fs::rename(draft, path).map_err(|source| StoreError::of("create run", path, source))
         }
