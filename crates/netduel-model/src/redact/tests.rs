@@ -287,8 +287,8 @@ fn redacted_value_is_the_same_when_it_is_redacted_again() {
 fn text_with_pseudonyms_is_the_same_when_it_is_redacted_again() {
     let mut redactor = knowing(&host(), &ssh());
     redactor.redact(&host()).unwrap();
-    let text = "mallory@db-prod7: 10.1.2.3:5210 of 10.1.2.3/24, [fd12::7]:1, FD12:0::7/64, fe80::215:5dff:fe3a:1b2c%3, \
-                ::ffff:10.1.2.3, 00:15:5d:3a:1b:2c, mallory@fd12::7";
+    let text = "mallory@db-prod7: 10.1.2.3:5210 of 10.1.2.3/24, [fd12::7]:1, FD12:0::7/64, \
+                fe80::215:5dff:fe3a:1b2c%3, ::ffff:10.1.2.3, 00:15:5d:3a:1b:2c, mallory@fd12::7";
     let shown = redactor.text(text);
     assert_eq!(
         shown,
