@@ -7,7 +7,9 @@ use std::fmt;
 use netduel_model::ids::HostName;
 use netduel_model::metric::Metric;
 use netduel_model::plan::ResolvedPlan;
-use netduel_model::redact::{RedactError, Redactor, is_host_pseudonym, walk};
+use netduel_model::redact::{
+    Meaning, RedactError, Redactor, is_host_pseudonym, meaning, walk, with_host_pseudonyms_replaced,
+};
 use netduel_model::run::{Annotations, Run, RunEnd, RunHeader};
 use netduel_model::warning::Warning;
 use netduel_model::workload::Role;
@@ -31,7 +33,12 @@ pub struct Baseline {
     facts: RunFacts,
     /// What the others are made of.
     parts: Parts,
+    /// The names of hosts whose pseudonyms stand in the texts of the file.
+    in_texts: HostNames,
 }
+
+/// Other names of hosts.
+type HostNames = BTreeMap<HostName, HostName>;
 
 /// What a baseline file holds, in the types of this program.
 #[derive(Debug, Clone)]
@@ -252,7 +259,7 @@ impl Baseline {
             further_reports: Vec::new(),
             bed: None,
         };
-        Ok(Self { header, analysis, facts, parts })
+        Ok(Self { header, analysis, facts, parts, in_texts: HostNames::new() })
     }
 
     /// The baseline as a side of a comparison.
@@ -267,7 +274,7 @@ impl Baseline {
 
     /// Gives hosts with pseudonyms the names that another plan has in the same role of the same arm, so that a redacted file
     /// is compared with runs that are not, or that have other pseudonyms. In a file that does not state that it is redacted, hosts may have
-    /// such names themselves: they get no other pseudonyms.
+    /// such names themselves: they get no other pseudonyms. Texts get other pseudonyms and no names.
     ///
     /// # Errors
     /// [`BaselineError`] when a name does not fit in place of a pseudonym.
@@ -276,16 +283,17 @@ impl Baseline {
         if names.iter().all(|(pseudonym, name)| pseudonym == name) {
             return Ok(());
         }
+        let has_pseudonyms = names.values().all(|name| is_host_pseudonym(name.as_str()));
+        let parts = if has_pseudonyms { self.parts.with_texts(&names)? } else { self.parts.clone() };
+        let content = BaselineContent { facts: renamed(&parts.content.facts, &names)?, ..parts.content };
         let parts = Parts {
-            plan: renamed(&self.parts.plan, &names)?,
-            warnings: renamed(&self.parts.warnings, &names)?,
-            content: BaselineContent {
-                facts: renamed(&self.parts.content.facts, &names)?,
-                ..self.parts.content.clone()
-            },
-            end: self.parts.end.clone(),
+            content,
+            plan: renamed(&parts.plan, &names)?,
+            warnings: renamed(&parts.warnings, &names)?,
+            end: parts.end,
         };
-        *self = Self::of(parts)?;
+        let in_texts = if has_pseudonyms { HostNames::new() } else { names };
+        *self = Self { in_texts, ..Self::of(parts)? };
         Ok(())
     }
 
@@ -300,24 +308,29 @@ impl Baseline {
         redactor.learn(&self.parts.end)
     }
 
-    /// A redacted file with the pseudonyms of another output: a host that it shares with a run has one in both. Learn it first. Facts stay
-    /// as the file has them: no field shows which of them are versions, and which are names. So names stay in a file that is not redacted.
+    /// A redacted file with the pseudonyms of another output: a host that it shares with a run has one in both. Learn it first. Facts keep what
+    /// is no pseudonym of a host: no field shows which of them are versions, and which are names. So names stay in a file that is not redacted.
     ///
     /// # Errors
     /// [`BaselineError`] when a type refuses a pseudonym.
     pub fn redacted(&self, redactor: &mut Redactor) -> Result<Self, BaselineError> {
         let refused = |error: RedactError| BaselineError(error.to_string());
-        let mut names = BTreeMap::new();
-        for host in self.parts.plan.hosts.keys() {
+        let mut in_texts = HostNames::new();
+        for (pseudonym, name) in &self.in_texts {
+            in_texts.insert(pseudonym.clone(), redactor.redact(name).map_err(refused)?);
+        }
+        let parts = self.parts.with_texts(&in_texts)?;
+        let mut names = HostNames::new();
+        for host in parts.plan.hosts.keys() {
             names.insert(host.clone(), redactor.redact(host).map_err(refused)?);
         }
-        let facts = renamed(&self.parts.content.facts, &names)?;
-        let content = BaselineContent { facts: BaselineFacts::default(), ..self.parts.content.clone() };
+        let facts = renamed(&parts.content.facts, &names)?;
+        let content = BaselineContent { facts: BaselineFacts::default(), ..parts.content };
         Self::of(Parts {
             content: BaselineContent { facts, ..redactor.redact(&content).map_err(refused)? },
-            plan: redactor.redact(&self.parts.plan).map_err(refused)?,
-            warnings: redactor.redact(&self.parts.warnings).map_err(refused)?,
-            end: redactor.redact(&self.parts.end).map_err(refused)?,
+            plan: redactor.redact(&parts.plan).map_err(refused)?,
+            warnings: redactor.redact(&parts.warnings).map_err(refused)?,
+            end: redactor.redact(&parts.end).map_err(refused)?,
         })
     }
 
@@ -327,10 +340,25 @@ impl Baseline {
     }
 }
 
+impl Parts {
+    /// These with other names in place of pseudonyms of hosts within texts.
+    fn with_texts(&self, names: &HostNames) -> Result<Self, BaselineError> {
+        if names.is_empty() {
+            return Ok(self.clone());
+        }
+        Ok(Self {
+            content: with_texts(&self.content, names)?,
+            plan: with_texts(&self.plan, names)?,
+            warnings: with_texts(&self.warnings, names)?,
+            end: with_texts(&self.end, names)?,
+        })
+    }
+}
+
 /// The names of hosts by their pseudonyms. Empty when a pseudonym has the places of different hosts, or a name those of two.
 /// Only a redacted plan gets names that are pseudonyms themselves.
-fn host_names(own: &ResolvedPlan, other: &ResolvedPlan, is_redacted: bool) -> BTreeMap<HostName, HostName> {
-    let mut names: BTreeMap<HostName, HostName> = BTreeMap::new();
+fn host_names(own: &ResolvedPlan, other: &ResolvedPlan, is_redacted: bool) -> HostNames {
+    let mut names = HostNames::new();
     for arm in &own.arms {
         let Some(same) = other.arm(&arm.name) else { continue };
         for role in [Role::Client, Role::Server] {
@@ -340,27 +368,38 @@ fn host_names(own: &ResolvedPlan, other: &ResolvedPlan, is_redacted: bool) -> BT
                 && is_named
                 && names.insert(pseudonym.clone(), name.clone()).is_some_and(|known| known != *name)
             {
-                return BTreeMap::new();
+                return HostNames::new();
             }
         }
     }
     let are_distinct = names.values().collect::<BTreeSet<_>>().len() == names.len();
     // Two pseudonyms may be exchanged.
     let is_taken = names.values().any(|name| own.hosts.contains_key(name) && !names.contains_key(name));
-    if are_distinct && !is_taken { names } else { BTreeMap::new() }
+    if are_distinct && !is_taken { names } else { HostNames::new() }
 }
 
 /// A value with other names of hosts.
-fn renamed<T: Serialize + DeserializeOwned>(
-    value: &T,
-    names: &BTreeMap<HostName, HostName>,
-) -> Result<T, BaselineError> {
-    let name = |text: &str| Some(names.get(&HostName::new(text).ok()?)?.to_string());
+fn renamed<T: Serialize + DeserializeOwned>(value: &T, names: &HostNames) -> Result<T, BaselineError> {
     let value = walk(value, &mut |place, text| {
-        let renamed = if place.holder == "HostName" { name(text) } else { None };
+        let renamed = if place.holder == "HostName" { name_of(text, names) } else { None };
         renamed.unwrap_or_else(|| text.to_owned())
     });
     typed(value.map_err(|error| BaselineError(format!("it is damaged: {error}")))?)
+}
+
+/// A value with other names in place of pseudonyms of hosts within its texts. Names of arms stay: they are keys.
+fn with_texts<T: Serialize + DeserializeOwned>(value: &T, names: &HostNames) -> Result<T, BaselineError> {
+    let value = walk(value, &mut |place, text| match meaning(place) {
+        Meaning::Text | Meaning::Host | Meaning::Argument => {
+            with_host_pseudonyms_replaced(text, |pseudonym| name_of(pseudonym, names))
+        }
+        _ => text.to_owned(),
+    });
+    typed(value.map_err(|error| BaselineError(format!("it is damaged: {error}")))?)
+}
+
+fn name_of(host: &str, names: &HostNames) -> Option<String> {
+    Some(names.get(&HostName::new(host).ok()?)?.to_string())
 }
 
 fn typed<T: DeserializeOwned>(value: Value) -> Result<T, BaselineError> {

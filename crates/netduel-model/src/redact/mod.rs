@@ -19,7 +19,7 @@ use crate::publication::TEXT_LEN_MAX;
 use crate::run::Run;
 pub use kinds::{Meaning, meaning};
 use phrase::{Caseless, with_phrase_replaced};
-pub use pseudonyms::is_host_pseudonym;
+pub use pseudonyms::{is_host_pseudonym, with_host_pseudonyms_replaced};
 use pseudonyms::{Kind, NAME_LEN_MIN, Pseudonyms};
 pub use walk::{Place, walk};
 

@@ -77,6 +77,25 @@ pub fn is_host_pseudonym(name: &str) -> bool {
     Kind::Host.has(name)
 }
 
+/// The text with other names in place of pseudonyms of hosts, where they are words; `other` returns `None` for those that stay.
+pub fn with_host_pseudonyms_replaced(text: &str, other: impl Fn(&str) -> Option<String>) -> String {
+    let is_joined = |c: char| c.is_ascii_alphanumeric();
+    let mut result = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once(Kind::Host.prefix()) {
+        result.push_str(before);
+        let after = behind.trim_start_matches(|c: char| c.is_ascii_digit());
+        let digits = behind.strip_suffix(after).unwrap_or_default();
+        let is_word = !result.ends_with(is_joined) && !after.starts_with(is_joined);
+        let pseudonym = format!("{}{digits}", Kind::Host.prefix());
+        let name = if is_word { other(&pseudonym) } else { None };
+        result.push_str(&name.unwrap_or(pseudonym));
+        rest = after;
+    }
+    result.push_str(rest);
+    result
+}
+
 /// Names, addresses and identifiers with their pseudonyms.
 #[derive(Debug, Default)]
 pub struct Pseudonyms {

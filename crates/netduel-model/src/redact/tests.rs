@@ -162,6 +162,22 @@ fn pseudonym_of_an_author_stays_and_no_other_author_has_it() {
 }
 
 #[test]
+fn pseudonyms_of_hosts_are_exchanged_where_they_are_words() {
+    let other = |pseudonym: &str| match pseudonym {
+        "host-1" => Some("host-2".to_owned()),
+        "host-2" => Some("host-1".to_owned()),
+        _ => None,
+    };
+    for (text, expected) in [
+        ("host-1 or user-1@host-2:22, by_host-1", "host-2 or user-1@host-1:22, by_host-2"),
+        ("host-11 host-1a ghost-1 host- host-3", "host-11 host-1a ghost-1 host- host-3"),
+        ("host-", "host-"),
+    ] {
+        assert_eq!(with_host_pseudonyms_replaced(text, other), expected, "{text}");
+    }
+}
+
+#[test]
 fn names_are_replaced_whatever_the_case_of_their_letters() {
     let mut redactor = Redactor::default();
     redactor.learn_phrase("author", "Jörg Straße");

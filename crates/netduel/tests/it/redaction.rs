@@ -260,7 +260,10 @@ fn redacted_baseline_is_compared_with_redacted_runs() {
     stored_run_of_hosts(&bench, "before", ["sendhost7", "recvhost7"]);
     // In the order of their names the hosts of this run have the other numbers.
     stored_run_of_hosts(&bench, "elsewhere", ["anthost7", "zebrahost7"]);
+    bench.run(["runs", "tag", "before", "--title", "sendhost7 sends"]).expect_code(0);
     bench.run(["runs", "baseline", "before", "--redact", "--out", "hidden.json"]).expect_code(0);
+    let file = std::fs::read_to_string(bench.path().join("hidden.json")).unwrap();
+    assert!(file.contains("\"host-2 sends\""), "{file}");
     bench.run(["runs", "export", "elsewhere", "--redact", "--out", "for-you.netduel"]).expect_code(0);
     let gate = ["--fail-if", "latency-p50 > 5 %", "--strict"];
     for words in [
@@ -275,6 +278,10 @@ fn redacted_baseline_is_compared_with_redacted_runs() {
             let text = compared.stdout + &compared.stderr;
             for name in ["sendhost7", "recvhost7", "anthost7", "zebrahost7"] {
                 assert!(!text.contains(name), "{words:?} shows {name}: {text}");
+            }
+            // The client has the number that it has in the output.
+            if ["md", "html"].contains(&format) {
+                assert!(text.contains("host-1 sends"), "{words:?}: {text}");
             }
         }
     }
