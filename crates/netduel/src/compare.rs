@@ -173,7 +173,7 @@ impl Source {
 fn read_all(store: &Store, names: &[&String]) -> Result<Vec<Source>, Failure> {
     let read = names.iter().map(|name| Source::read(store, name));
     let mut sources: Vec<Source> = read.collect::<Result<_, Failure>>()?;
-    let has_names = |plan: &&ResolvedPlan| !plan.hosts.keys().any(|host| is_host_pseudonym(host.as_str()));
+    let has_names = |plan: &&ResolvedPlan| !has_pseudonyms(plan);
     let plans = || sources.iter().map(|source| &source.header().plan);
     let of_run = || sources.iter().find_map(Source::run).map(|run| &run.header.plan);
     let Some(plan) = plans().find(has_names).or_else(of_run).or_else(|| plans().next()).cloned() else {
@@ -189,6 +189,11 @@ fn read_all(store: &Store, names: &[&String]) -> Result<Vec<Source>, Failure> {
         }
     }
     Ok(sources)
+}
+
+/// Whether a host of a plan has a name like a pseudonym.
+fn has_pseudonyms(plan: &ResolvedPlan) -> bool {
+    plan.hosts.keys().any(|host| is_host_pseudonym(host.as_str()))
 }
 
 /// Largest baseline file, bytes: a run of a hundred workloads and blocks has less.
@@ -210,7 +215,10 @@ fn redacted(names: &[&String], sources: &[Source]) -> Result<Vec<Source>, Failur
             redaction::learn_baseline(baseline)?;
         }
     }
-    sources.iter().filter_map(Source::run).try_for_each(redaction::learn_run)?;
+    // For the same reason runs that are redacted already come before others.
+    let (hidden, plain): (Vec<&Source>, Vec<&Source>) =
+        sources.iter().partition(|source| has_pseudonyms(&source.header().plan));
+    hidden.into_iter().chain(plain).filter_map(Source::run).try_for_each(redaction::learn_run)?;
     let redacted = |source: &Source| -> Result<Source, Failure> {
         Ok(match source {
             Source::Run(run) => {

@@ -317,6 +317,20 @@ fn redacted_baseline_is_compared_with_runs_whose_hosts_have_their_names() {
     bench.run(["compare", "hidden.json", "exchanged"]).expect_code(6);
 }
 
+#[test]
+fn hosts_of_a_redacted_run_are_not_those_of_another_run() {
+    let bench = Bench::new();
+    stored_run_of_hosts(&bench, "before", ["sendhost7", "recvhost7"]);
+    // Alone, its hosts would have the same numbers.
+    stored_run_of_hosts(&bench, "elsewhere", ["zebrahost7", "anthost7"]);
+    bench.run(["runs", "export", "before", "--redact", "--out", "for-you.netduel"]).expect_code(0);
+    for words in [["elsewhere", "./for-you.netduel"], ["./for-you.netduel", "elsewhere"]] {
+        let words = [&["compare", "--redact", "--format", "md"][..], &words].concat();
+        let shown = bench.run(words).expect_code(6).stdout;
+        assert!(["host-1", "host-2", "host-3", "host-4"].iter().all(|host| shown.contains(host)), "{shown}");
+    }
+}
+
 /// `host-1` is a natural name for a host, and is no pseudonym in a file that was written without the option.
 #[test]
 fn hosts_whose_names_look_like_pseudonyms_are_not_renamed_in_a_comparison() {
