@@ -404,7 +404,7 @@ const LINK_NETWORK: u128 = 0xfe80 << 112;
 /// Numbers of link-layer and link-local addresses up to this one are taken for pseudonyms: devices have higher ones.
 const LINK_NUMBER_MAX: u128 = 0xffff;
 
-/// Whether an address has the form of a pseudonym. No network uses those for documentation.
+/// Whether an address has the form of a pseudonym. Those for documentation belong to no host of the internet, though some sandboxes use them.
 fn is_address_pseudonym(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => {
