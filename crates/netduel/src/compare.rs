@@ -74,6 +74,9 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
     let page = document::of_runs_by(comparison, &author);
     let announced = if shown.contains(&Format::Github) { pipeline::summarize } else { pipeline::announce };
     announced(&checks, &page, decided.as_ref());
+    if shown.iter().any(|format| matches!(format, Format::Junit | Format::Github)) {
+        tell_left_out(comparison);
+    }
     if destinations.is_empty() {
         print_as(comparison, &page, &checks, format.unwrap_or(Format::Text))?;
     } else {
@@ -263,6 +266,15 @@ fn refuse_one_run_twice(names: &[&String], runs: &[Source]) -> Result<(), Failur
         }
     }
     Ok(())
+}
+
+/// States why values of the runs lack trials: verdicts alone have no place for it.
+fn tell_left_out(comparison: &RunComparison<'_>) {
+    for run in &comparison.runs {
+        for warning in run.analysis.warnings.iter().filter(|warning| warning.leaves_trials_out()) {
+            tell(&format!("warning: run {}: {warning}", run.label));
+        }
+    }
 }
 
 /// Prints a comparison on standard output.

@@ -102,6 +102,12 @@ fn incomplete_record_is_named_by_every_listing_and_report() {
     let compared = bench.run(["compare", first, "last"]).expect_code(0).stdout;
     let compared = compared.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(compared.contains("incomplete run file"), "{compared}");
+    for format in ["md", "html", "json", "github", "junit"] {
+        let compared = bench.run(["compare", first, "last", "--format", format]).expect_code(0);
+        let both = format!("{} {}", compared.stdout, compared.stderr);
+        let words = both.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("incomplete run file"), "{format}: {both}");
+    }
 }
 
 /// Every format of a report and a history states what is wrong with the file; a format without a place for it does so on standard error.
