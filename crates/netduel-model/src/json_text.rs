@@ -1,6 +1,10 @@
 //! The lengths of the texts in a line of JSON, before it is parsed: a name of 60 MB is no name, and it would be printed. The line may be
 //! no JSON at all; what is wrong with it is for the parser to say.
 
+/// Bytes of a text of a stored run at most, as JSON writes it: no argument of a command line is longer on Linux (`MAX_ARG_STRLEN`, 128 KiB, of
+/// which JSON may make six times as much), and no agent sends a longer one. The text of a plan may be longer.
+pub const STORED_LEN_MAX: usize = 1 << 20;
+
 /// The length of the first text, keys included, that is longer than `most` bytes as it is written. `except`: a member whose text may be
 /// longer, and its length at most.
 pub fn longer_than(line: &[u8], most: usize, except: Option<(&str, usize)>) -> Option<usize> {

@@ -5,6 +5,7 @@ use std::error::Error;
 use std::fmt;
 
 use netduel_model::ids::HostName;
+use netduel_model::json_text::{STORED_LEN_MAX, longer_than};
 use netduel_model::metric::Metric;
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::redact::{
@@ -48,6 +49,9 @@ struct Parts {
     warnings: Vec<Warning>,
     end: Option<RunEnd>,
 }
+
+/// Characters of a reason at most.
+const REASON_CHARS_MAX: usize = 500;
 
 /// Why a text is no baseline that can be compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -195,21 +199,38 @@ fn add_sizes(plan: &mut ResolvedPlan, facts: &RunFacts) {
 }
 
 impl Baseline {
-    /// Reads a baseline file. `upgrade` brings a line of a run file of an older format to the newest.
-    pub fn parse(text: &str, upgrade: impl Fn(&mut Value, u32)) -> Result<Self, BaselineError> {
+    /// Reads a baseline file. `run_format` is the newest format of run files that this program reads; `upgrade` brings a line of an older one to it.
+    ///
+    /// # Errors
+    /// [`BaselineError`]; its text is short, whatever the file contains.
+    pub fn parse(
+        text: &str,
+        run_format: u32,
+        upgrade: impl Fn(&mut Value, u32),
+    ) -> Result<Self, BaselineError> {
+        if let Some(length) = longer_than(text.as_bytes(), STORED_LEN_MAX, None) {
+            let reason = format!("it has a text of {length} bytes, and {STORED_LEN_MAX} are allowed");
+            return Err(BaselineError(reason));
+        }
         let file: Value =
             serde_json::from_str(text).map_err(|error| BaselineError(format!("it is no JSON: {error}")))?;
-        let (name, version) = (&file["document"], &file["version"]);
+        let (name, version) = (&file["document"], file["version"].as_u64());
         if *name != BaselineDocument::NAME {
             return Err(BaselineError(format!("it is no {}", BaselineDocument::NAME)));
         }
-        if version.as_u64() != Some(u64::from(BaselineDocument::VERSION)) {
-            return Err(BaselineError(format!(
-                "its version is {version}; this netduel reads version {}",
-                BaselineDocument::VERSION
-            )));
+        if version != Some(u64::from(BaselineDocument::VERSION)) {
+            let own = version.map_or_else(|| "no number".to_owned(), |version| version.to_string());
+            let newest = BaselineDocument::VERSION;
+            return Err(BaselineError(format!("its version is {own}; this netduel reads version {newest}")));
         }
         let content: BaselineContent = typed(file)?;
+        // What a later format adds would be ignored, so that other settings would count as the same.
+        if content.run_format > run_format {
+            let (own, newest) = (content.run_format, run_format);
+            return Err(BaselineError(format!(
+                "its plan has format {own} of run files; this netduel reads formats up to {newest}"
+            )));
+        }
         // The places of an upgrade are those of lines of a run file.
         let upgraded = |key: &str, value: Value| {
             let mut line = json!({ key: value });
@@ -384,7 +405,7 @@ fn renamed<T: Serialize + DeserializeOwned>(value: &T, names: &HostNames) -> Res
         let renamed = if place.holder == "HostName" { name_of(text, names) } else { None };
         renamed.unwrap_or_else(|| text.to_owned())
     });
-    typed(value.map_err(|error| BaselineError(format!("it is damaged: {error}")))?)
+    typed(value.map_err(|error| damaged(&error))?)
 }
 
 /// A value with other names in place of pseudonyms of hosts within its texts. Names of arms stay: they are keys.
@@ -403,7 +424,13 @@ fn name_of(host: &str, names: &HostNames) -> Option<String> {
 }
 
 fn typed<T: DeserializeOwned>(value: Value) -> Result<T, BaselineError> {
-    serde_json::from_value(value).map_err(|error| BaselineError(format!("it is damaged: {error}")))
+    serde_json::from_value(value).map_err(|error| damaged(&error))
+}
+
+/// An error about a part of a file, which may quote a text of the file.
+fn damaged(error: &serde_json::Error) -> BaselineError {
+    let reason: String = error.to_string().chars().take(REASON_CHARS_MAX).collect();
+    BaselineError(format!("it is damaged: {reason}"))
 }
 
 /// Adds the values of an arm to a workload without any.

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::Path;
 
-use netduel_model::json_text;
+use netduel_model::json_text::{STORED_LEN_MAX, longer_than};
 use netduel_model::run::{Run, RunEnd, RunHeader};
 use netduel_model::trial::{Slot, Trial, Validity};
 use netduel_model::warning::Warning;
@@ -23,10 +23,7 @@ use crate::upgrade;
 
 /// Bytes of a line at most: a trial has the results of two ends, each of which is a line of the protocol of at most 64 MiB.
 const LINE_LEN_MAX: u64 = 256 << 20;
-/// Bytes of a text at most, as JSON writes it: no argument of a command line is longer on Linux (`MAX_ARG_STRLEN`, 128 KiB, of which JSON
-/// may make six times as much), and no agent sends a longer one.
-const TEXT_LEN_MAX: usize = 1 << 20;
-/// The member that is longer, with its length at most: the text of the plan.
+/// The member that is longer than [`STORED_LEN_MAX`], with its length at most: the text of the plan.
 const LONG_TEXT: (&str, usize) = ("plan_text", 6 * netduel_model::plan::TEXT_LEN_MAX.0 as usize);
 
 /// The first member of a trial that a listing does not read.
@@ -362,8 +359,8 @@ impl<'p> Lines<'p> {
 
     /// Reads a line. A line of an older format is first upgraded to the newest.
     fn read<T: DeserializeOwned>(&self, line: &Line) -> Result<T, String> {
-        if let Some(length) = json_text::longer_than(&line.bytes, TEXT_LEN_MAX, Some(LONG_TEXT)) {
-            return Err(format!("it has a text of {length} bytes, and {TEXT_LEN_MAX} are allowed"));
+        if let Some(length) = longer_than(&line.bytes, STORED_LEN_MAX, Some(LONG_TEXT)) {
+            return Err(format!("it has a text of {length} bytes, and {STORED_LEN_MAX} are allowed"));
         }
         let value = if self.format == FORMAT {
             serde_json::from_slice(&line.bytes)

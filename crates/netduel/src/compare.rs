@@ -15,7 +15,7 @@ use netduel_report::document::verdicts::Sides;
 use netduel_report::json::compare::CompareDocument;
 use netduel_report::{analyse_run, document, github, html, junit, markdown, terminal};
 use netduel_store::Store;
-use netduel_store::format::upgrade;
+use netduel_store::format::{FORMAT, upgrade};
 
 use crate::cli::shared::GateArgs;
 use crate::cli::stored::{CompareArgs, Format};
@@ -141,7 +141,7 @@ impl Source {
             let kind = if error.kind() == ErrorKind::NotFound { Kind::NoSuchRun } else { Kind::Store };
             Failure::caused(kind, text, error)
         })?;
-        let baseline = Baseline::parse(&text, upgrade).map_err(|error| {
+        let baseline = Baseline::parse(&text, FORMAT, upgrade).map_err(|error| {
             let text = format!("failed to read the baseline {name}: {error}");
             let remedy = "make one with `netduel runs baseline RUN --out FILE.json`";
             Failure::message(Kind::Store, text).remedy(remedy)

@@ -11,7 +11,7 @@ use netduel_report::history::{History, PastRun, Selection};
 use netduel_report::json::compare::CompareDocument;
 use netduel_report::words::compare::unmatched;
 use netduel_stats::verdict::Verdict;
-use netduel_store::format::upgrade;
+use netduel_store::format::{FORMAT, upgrade};
 use serde_json::Value;
 
 use crate::compare::{compared, host, run, verdict};
@@ -149,7 +149,7 @@ fn plan_on_two_beds_is_compared_and_the_names_of_the_beds_are_differences() {
 #[test]
 fn baseline_of_a_run_on_a_bed_is_compared_with_a_run_on_another_bed() {
     let [before, after] = on_two_beds();
-    let file = Baseline::parse(&baseline(&before).to_string(), upgrade).unwrap();
+    let file = Baseline::parse(&baseline(&before).to_string(), FORMAT, upgrade).unwrap();
     let analysis = analyse_run(&after);
     let comparison = compare(&[file.side(), Side::of(&after, &analysis)]);
     assert_eq!((comparison.subjects.len(), not_compared(&comparison)), (2, Vec::new()));

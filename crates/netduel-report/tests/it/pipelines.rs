@@ -10,7 +10,7 @@ use netduel_report::checks::{Checks, Outcome, Rules};
 use netduel_report::gate::Condition;
 use netduel_report::json::compare::CompareDocument;
 use netduel_report::{analyse_run, github, junit, words};
-use netduel_store::format::upgrade;
+use netduel_store::format::{FORMAT, upgrade};
 use netduel_test_support::skip;
 use serde_json::{Value, json};
 
@@ -172,7 +172,7 @@ fn baseline_file_gives_the_verdicts_and_differences_of_its_run() {
     let analyses = [analyse_run(&before), analyse_run(&after)];
     let document = baseline(&before);
     let text = serde_json::to_string_pretty(&document).unwrap();
-    let read = Baseline::parse(&text, upgrade).unwrap();
+    let read = Baseline::parse(&text, FORMAT, upgrade).unwrap();
     let of = |first: Side<'_>, second: Side<'_>| {
         compared(&[first, second], |comparison| printed(&CompareDocument::of(comparison, &origin())))
     };
@@ -223,7 +223,7 @@ fn baseline_file_is_set_against_published_packet_rates_as_its_run() {
         host.cloud = serde_json::from_value(cloud).unwrap();
     }
     let analysis = analyse_run(&run);
-    let read = Baseline::parse(&baseline(&run).to_string(), upgrade).unwrap();
+    let read = Baseline::parse(&baseline(&run).to_string(), FORMAT, upgrade).unwrap();
     let publication = publication_named("azure-dpdk-2025").unwrap();
     let [whole, small] = [Side::of(&run, &analysis), read.side()].map(|side| {
         let comparison = compare_with(&[side], &[publication]);
@@ -242,9 +242,9 @@ fn file_that_is_no_baseline_is_refused_with_the_reason() {
     let changed = |change: &dyn Fn(&mut Value)| {
         let mut other = document.clone();
         change(&mut other);
-        Baseline::parse(&other.to_string(), upgrade).unwrap_err().to_string()
+        Baseline::parse(&other.to_string(), FORMAT, upgrade).unwrap_err().to_string()
     };
-    assert!(Baseline::parse("{", upgrade).unwrap_err().to_string().starts_with("it is no JSON: "));
+    assert!(Baseline::parse("{", FORMAT, upgrade).unwrap_err().to_string().starts_with("it is no JSON: "));
     assert_eq!(changed(&|one| one["document"] = "netduel.report".into()), "it is no netduel.baseline");
     assert_eq!(changed(&|one| one["version"] = 9.into()), "its version is 9; this netduel reads version 1");
     assert!(changed(&|one| one["plan"]["arms"] = 3.into()).starts_with("it is damaged: "));
@@ -252,6 +252,24 @@ fn file_that_is_no_baseline_is_refused_with_the_reason() {
         changed(&|one| one["measured"][0]["metrics"][0]["metric"] = "x".into())
             .starts_with("it is damaged: ")
     );
+    let newer = changed(&|one| one["run_format"] = (FORMAT + 1).into());
+    assert!(newer.ends_with(&format!("this netduel reads formats up to {FORMAT}")), "{newer}");
+}
+
+#[test]
+fn texts_of_a_baseline_file_do_not_fill_its_error() {
+    let document = baseline(&build(&Recipe::default()));
+    let errors = [
+        ("/version", Value::from(vec![7; 100_000]), "its version is no number; "),
+        ("/measured/0/metrics/0/metric", "x".repeat(1 << 19).into(), "it is damaged: unknown variant `xxx"),
+        ("/run/title", "x".repeat(2 << 20).into(), "it has a text of 2097152 bytes, "),
+    ];
+    for (place, value, start) in errors {
+        let mut other = document.clone();
+        *other.pointer_mut(place).unwrap() = value;
+        let error = Baseline::parse(&other.to_string(), FORMAT, upgrade).unwrap_err().to_string();
+        assert!(error.starts_with(start) && error.len() < 1000, "{place}: {error:.1000}");
+    }
 }
 
 #[test]

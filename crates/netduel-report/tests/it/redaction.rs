@@ -203,7 +203,7 @@ fn comparison(runs: &[Run; 2]) -> Vec<(String, String)> {
     let publications: Vec<_> = published::publications().iter().collect();
     let published = compare_with(&sides, &publications);
     let file = json(&baseline::document(&runs[0], &analyses[0], FORMAT, &origin()));
-    let file = Baseline::parse(&file, upgrade).unwrap();
+    let file = Baseline::parse(&file, FORMAT, upgrade).unwrap();
     let of_file = compare(&[file.side(), Side::of(&runs[1], &analyses[1])]);
     let others = [
         ("compare json", json(&CompareDocument::of(&comparison, &origin()))),
