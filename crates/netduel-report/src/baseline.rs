@@ -2,7 +2,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use netduel_model::ids::HostName;
 use netduel_model::json_text::{STORED_LEN_MAX, longer_than};
@@ -17,6 +17,7 @@ use netduel_model::workload::Role;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use crate::analysis::compare::{Aspect, Fact, Owner, RunFacts, Side};
 use crate::analysis::{Analysis, ArmAnalysis, ArmValues, MetricAnalysis, WorkloadAnalysis, analyse};
@@ -65,12 +66,17 @@ impl fmt::Display for BaselineError {
 
 impl Error for BaselineError {}
 
-/// The baseline file of a run. `run_format` is the format of run files that this program writes. The caller sets `is_redacted` when the run
-/// has pseudonyms.
-pub fn document(run: &Run, analysis: &Analysis, run_format: u32, origin: &Origin) -> BaselineDocument {
+/// The baseline file of a run. `run_format` is the format of run files that this program writes; `is_redacted` when the run has pseudonyms.
+pub fn document(
+    run: &Run,
+    analysis: &Analysis,
+    run_format: u32,
+    origin: &Origin,
+    is_redacted: bool,
+) -> BaselineDocument {
     let header = &run.header;
     let annotations = header.annotations.clone();
-    BaselineDocument {
+    let mut document = BaselineDocument {
         envelope: BaselineDocument::envelope(origin),
         content: BaselineContent {
             run: BaselineRun {
@@ -94,9 +100,29 @@ pub fn document(run: &Run, analysis: &Analysis, run_format: u32, origin: &Origin
             measured: analysis.workloads.iter().flat_map(measured).collect(),
             facts: grouped(&RunFacts::of(run)),
             warnings: analysis.warnings.iter().map(stored).collect(),
-            is_redacted: false,
+            is_redacted,
+            checksum: String::new(),
         },
+    };
+    let mut whole = stored(&document);
+    take_checksum(&mut whole);
+    document.content.checksum = checksum(&whole);
+    document
+}
+
+/// Removes the checksum of a document.
+fn take_checksum(document: &mut Value) -> Option<Value> {
+    document.as_object_mut()?.remove("checksum")
+}
+
+/// The checksum of a document without it. Numbers and texts are compared, not their layout: other programs lay files of a repository out anew.
+fn checksum(document: &Value) -> String {
+    let mut digits = String::new();
+    for byte in Sha256::digest(document.to_string()) {
+        // Writing to a string cannot fail.
+        let _ = write!(digits, "{byte:02x}");
     }
+    digits
 }
 
 /// A stored type as JSON. Run files contain all of them, so each has a JSON form.
@@ -212,7 +238,7 @@ impl Baseline {
             let reason = format!("it has a text of {length} bytes, and {STORED_LEN_MAX} are allowed");
             return Err(BaselineError(reason));
         }
-        let file: Value =
+        let mut file: Value =
             serde_json::from_str(text).map_err(|error| BaselineError(format!("it is no JSON: {error}")))?;
         let (name, version) = (&file["document"], file["version"].as_u64());
         if *name != BaselineDocument::NAME {
@@ -222,6 +248,9 @@ impl Baseline {
             let own = version.map_or_else(|| "no number".to_owned(), |version| version.to_string());
             let newest = BaselineDocument::VERSION;
             return Err(BaselineError(format!("its version is {own}; this netduel reads version {newest}")));
+        }
+        if take_checksum(&mut file).is_some_and(|stated| stated != checksum(&file)) {
+            return Err(BaselineError("it is damaged: its checksum does not fit".to_owned()));
         }
         let content: BaselineContent = typed(file)?;
         // What a later format adds would be ignored, so that other settings would count as the same.

@@ -129,8 +129,7 @@ fn baseline(store: &Store, name: &str, out: Option<&Path>) -> Result<(), Failure
     out.map_or(Ok(()), refuse_another_format)?;
     let run = redaction::run(store.read(name).map_err(store_failure)?)?;
     let analysis = netduel_report::analyse_run(&run);
-    let mut document = baseline::document(&run, &analysis, FORMAT, &program::origin());
-    document.content.is_redacted = redaction::is_on();
+    let document = baseline::document(&run, &analysis, FORMAT, &program::origin(), redaction::is_on());
     let Some(out) = out else { return print_json(&document) };
     Destination { path: out.to_owned(), format: Format::Json, printing: PrintingArgs::default() }
         .write(&json(&document)?)?;

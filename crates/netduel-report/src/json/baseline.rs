@@ -52,6 +52,9 @@ pub struct BaselineContent {
     /// Whether the names in it are pseudonyms of `--redact`; absent in files of earlier versions.
     #[serde(default)]
     pub is_redacted: bool,
+    /// SHA-256 of the document without this key, its keys sorted and without spaces; absent in files of earlier versions.
+    #[serde(default)]
+    pub checksum: String,
 }
 
 /// The run of a baseline file.

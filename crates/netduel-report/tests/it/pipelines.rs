@@ -241,6 +241,7 @@ fn file_that_is_no_baseline_is_refused_with_the_reason() {
     let document = baseline(&run);
     let changed = |change: &dyn Fn(&mut Value)| {
         let mut other = document.clone();
+        other.as_object_mut().unwrap().remove("checksum");
         change(&mut other);
         Baseline::parse(&other.to_string(), FORMAT, upgrade).unwrap_err().to_string()
     };
@@ -257,6 +258,37 @@ fn file_that_is_no_baseline_is_refused_with_the_reason() {
 }
 
 #[test]
+fn changed_baseline_file_is_refused_and_one_that_is_laid_out_anew_is_read() {
+    let document = baseline(&build(&Recipe::default()));
+    let read = |text: &str| Baseline::parse(text, FORMAT, upgrade);
+    for text in [document.to_string(), serde_json::to_string_pretty(&document).unwrap()] {
+        read(&text).unwrap();
+    }
+    let text = document.to_string();
+    let digits = text.bytes().enumerate().filter(|(_, byte)| (b'2'..b'4').contains(byte));
+    let mut refused = 0;
+    for (at, _) in digits.step_by(13) {
+        let mut bytes = text.clone().into_bytes();
+        // A digit stays a digit, so that only the checksum shows it.
+        bytes[at] ^= 1;
+        let changed = String::from_utf8(bytes).unwrap();
+        match read(&changed) {
+            // The last digit of a number may make no other number.
+            Ok(_) => assert_eq!(serde_json::from_str::<Value>(&changed).unwrap(), document, "{at}"),
+            Err(error) => {
+                assert_eq!(error.to_string(), "it is damaged: its checksum does not fit", "{at}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 20, "{refused}");
+    let mut without = document;
+    without.as_object_mut().unwrap().remove("checksum");
+    without["trials_valid"] = 7.into();
+    read(&without.to_string()).unwrap();
+}
+
+#[test]
 fn texts_of_a_baseline_file_do_not_fill_its_error() {
     let document = baseline(&build(&Recipe::default()));
     let errors = [
@@ -266,6 +298,7 @@ fn texts_of_a_baseline_file_do_not_fill_its_error() {
     ];
     for (place, value, start) in errors {
         let mut other = document.clone();
+        other.as_object_mut().unwrap().remove("checksum");
         *other.pointer_mut(place).unwrap() = value;
         let error = Baseline::parse(&other.to_string(), FORMAT, upgrade).unwrap_err().to_string();
         assert!(error.starts_with(start) && error.len() < 1000, "{place}: {error:.1000}");

@@ -171,7 +171,7 @@ fn formats(run: &Run) -> Vec<(String, String)> {
         ("junit", junit::page(&checks)),
         ("github", github::annotations(&checks).join("\n")),
         ("step summary", github::summary(&markdown::page(&page), None, &checks.command, usize::MAX)),
-        ("baseline", json(&baseline::document(run, &analysis, FORMAT, &origin()))),
+        ("baseline", json(&baseline::document(run, &analysis, FORMAT, &origin(), true))),
         ("json", json(&ReportDocument::of(run, &analysis, &origin()))),
         ("history json", json(&HistoryDocument::of(&history, &origin()))),
         ("inspect", inspect::text(&inspection, 110, false)),
@@ -202,7 +202,7 @@ fn comparison(runs: &[Run; 2]) -> Vec<(String, String)> {
     let checks = Checks::of_runs(&comparison, Rules { conditions: &[], strict: false });
     let publications: Vec<_> = published::publications().iter().collect();
     let published = compare_with(&sides, &publications);
-    let file = json(&baseline::document(&runs[0], &analyses[0], FORMAT, &origin()));
+    let file = json(&baseline::document(&runs[0], &analyses[0], FORMAT, &origin(), false));
     let file = Baseline::parse(&file, FORMAT, upgrade).unwrap();
     let of_file = compare(&[file.side(), Side::of(&runs[1], &analyses[1])]);
     let others = [

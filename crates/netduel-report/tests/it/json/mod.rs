@@ -82,7 +82,7 @@ pub fn compared(run: &Run) -> Value {
 
 /// The baseline file of a run.
 pub fn baseline(run: &Run) -> Value {
-    printed(&netduel_report::baseline::document(run, &analyse_run(run), FORMAT, &origin()))
+    printed(&netduel_report::baseline::document(run, &analyse_run(run), FORMAT, &origin(), false))
 }
 
 /// A history with a change.
