@@ -32,6 +32,8 @@ pub struct Redactor {
     phrases: Vec<(String, String)>,
     /// Names of plans, each with the start of the names of its runs: it may end within a name that is replaced.
     plans: BTreeMap<String, String>,
+    /// Names of arms, workloads, labs and runs as they are shown, each with the name that it stands for.
+    shown_names: BTreeMap<String, String>,
 }
 
 /// A value that could not be rebuilt from its redacted form.
@@ -265,16 +267,28 @@ impl Redactor {
             Meaning::Author | Meaning::Organization if is_too_long(text) => text.to_owned(),
             Meaning::Author | Meaning::Organization => self.phrase(text).unwrap_or_else(|| self.text(text)),
             Meaning::Version => text::replaced(text, &mut self.pseudonyms, true),
-            Meaning::Name => {
-                // A pseudonym may be longer than the name; both are of the same alphabet.
-                let mut name = self.text(text);
-                name.truncate(NAME_LEN_MAX);
-                name
-            }
+            Meaning::Name => self.short_name(text),
             // It stays, but for the names within it: a host of the plan may have the name of its VM.
             Meaning::Resource if is_given_name(text) => self.text(text),
             meaning => self.named(meaning, text),
         }
+    }
+
+    /// The name of an arm, a workload, a lab or a run with pseudonyms. Two names stay two, also where they differ only in the upper and lower case
+    /// of a host, or in what is cut off: trials belong to arms and workloads by their names.
+    fn short_name(&mut self, text: &str) -> String {
+        // A pseudonym may be longer than the name; both are of the same alphabet.
+        let whole = self.text(text);
+        let start = |len_max: usize| whole.chars().take(len_max).collect::<String>();
+        let mut name = start(NAME_LEN_MAX);
+        let mut number = 1_u32;
+        while self.shown_names.get(&name).is_some_and(|other| other != text) {
+            number = number.saturating_add(1);
+            let end = format!("-{number}");
+            name = start(NAME_LEN_MAX.saturating_sub(end.len())) + &end;
+        }
+        self.shown_names.insert(name.clone(), text.to_owned());
+        name
     }
 
     fn named(&mut self, meaning: Meaning, text: &str) -> String {

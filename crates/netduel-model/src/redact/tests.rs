@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::*;
 use crate::bed::{BedNic, BedVm, VmFacts};
-use crate::ids::{HostName, RunId};
+use crate::ids::{ArmName, HostName, RunId};
 use crate::plan::{Launch, SshHost, TreatmentAction};
 use crate::publication::Publication;
 use crate::snapshot::{HostSnapshot, Interface};
@@ -393,6 +393,20 @@ fn hosts_of_a_plan_have_pseudonyms_of_their_own() {
         assert_eq!(shown.len(), 3, "{names:?} are {shown:?}");
         assert!(shown.iter().all(|name| is_host_pseudonym(name.as_str())), "{shown:?}");
     }
+}
+
+#[test]
+fn arms_stay_distinct_when_their_names_are_replaced_and_cut() {
+    let mut redactor = Redactor::default();
+    redactor.learn(&HostSnapshot { hostname: Some("web".to_owned()), ..HostSnapshot::default() }).unwrap();
+    let long = format!("web-{}", "x".repeat(NAME_LEN_MAX - "web-".len() - 1));
+    let names = [format!("{long}a"), format!("{long}b"), "web".to_owned(), "WEB".to_owned()];
+    let arms = names.map(|name| ArmName::new(name).unwrap());
+    let shown = redactor.redact(&arms).unwrap();
+    let distinct: std::collections::BTreeSet<_> = shown.iter().collect();
+    assert_eq!(distinct.len(), arms.len(), "{shown:?}");
+    assert!(shown.iter().all(|name| !name.as_str().to_lowercase().contains("web")), "{shown:?}");
+    assert_eq!(redactor.redact(&arms).unwrap(), shown);
 }
 
 #[test]
