@@ -5,6 +5,14 @@
 /// which JSON may make six times as much), and no agent sends a longer one. The text of a plan may be longer.
 pub const STORED_LEN_MAX: usize = 1 << 20;
 
+/// Characters at most of a text that a message quotes.
+const QUOTED_LEN_MAX: usize = 400;
+
+/// The beginning of a text for a message: a text of a line, or the error of a parser, which quotes such texts as long as they are.
+pub fn quoted(text: &str) -> String {
+    text.chars().take(QUOTED_LEN_MAX).collect()
+}
+
 /// The length of the first text, keys included, that is longer than `most` bytes as it is written. `except`: a member whose text may be
 /// longer, and its length at most.
 pub fn longer_than(line: &[u8], most: usize, except: Option<(&str, usize)>) -> Option<usize> {

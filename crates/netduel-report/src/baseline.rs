@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fmt::{self, Write as _};
 
 use netduel_model::ids::HostName;
-use netduel_model::json_text::{STORED_LEN_MAX, longer_than};
+use netduel_model::json_text::{STORED_LEN_MAX, longer_than, quoted};
 use netduel_model::metric::Metric;
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::redact::{
@@ -50,9 +50,6 @@ struct Parts {
     warnings: Vec<Warning>,
     end: Option<RunEnd>,
 }
-
-/// Characters of a reason at most.
-const REASON_CHARS_MAX: usize = 500;
 
 /// Why a text is no baseline that can be compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -458,8 +455,7 @@ fn typed<T: DeserializeOwned>(value: Value) -> Result<T, BaselineError> {
 
 /// An error about a part of a file, which may quote a text of the file.
 fn damaged(error: &serde_json::Error) -> BaselineError {
-    let reason: String = error.to_string().chars().take(REASON_CHARS_MAX).collect();
-    BaselineError(format!("it is damaged: {reason}"))
+    BaselineError(format!("it is damaged: {}", quoted(&error.to_string())))
 }
 
 /// Adds the values of an arm to a workload without any.

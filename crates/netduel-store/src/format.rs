@@ -1,6 +1,7 @@
 //! The format of a run file: version, first line, records. A change here, or in a stored type of `netduel-model`, changes the format.
 use std::borrow::Cow;
 
+use netduel_model::json_text::quoted;
 use netduel_model::run::{RunEnd, RunHeader};
 use netduel_model::trial::Trial;
 use netduel_model::warning::Warning;
@@ -51,9 +52,9 @@ pub(crate) struct Preamble {
 }
 
 impl Preamble {
-    /// Name and version of the program that wrote the file; absent when the header has none.
+    /// Name and version of the program that wrote the file, for messages; absent when the header has none.
     pub(crate) fn program(&self) -> Option<String> {
-        self.header.get("program").and_then(Value::as_str).map(str::to_owned)
+        self.header.get("program").and_then(Value::as_str).map(quoted)
     }
 }
 

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::Path;
 
-use netduel_model::json_text::{STORED_LEN_MAX, longer_than};
+use netduel_model::json_text::{STORED_LEN_MAX, longer_than, quoted};
 use netduel_model::run::{Run, RunEnd, RunHeader};
 use netduel_model::trial::{Slot, Trial, Validity};
 use netduel_model::warning::Warning;
@@ -303,11 +303,12 @@ impl<'p> Lines<'p> {
         if line.checksum == Checksum::Wrong {
             return Err(self.damaged(WRONG));
         }
-        let preamble: Preamble = serde_json::from_slice(&line.bytes)
-            .map_err(|error| not_a_run(format!("its first line does not say so ({error})")))?;
+        let preamble: Preamble = serde_json::from_slice(&line.bytes).map_err(|error| {
+            not_a_run(format!("its first line does not say so ({})", quoted(&error.to_string())))
+        })?;
         if preamble.netduel != KIND || preamble.format == 0 {
-            let reason = format!("its first line says `{}`, format {}", preamble.netduel, preamble.format);
-            return Err(not_a_run(reason));
+            let (kind, format) = (quoted(&preamble.netduel), preamble.format);
+            return Err(not_a_run(format!("its first line says `{kind}`, format {format}")));
         }
         if preamble.format > FORMAT {
             return Err(StoreError::Newer { path, format: preamble.format, program: preamble.program() });
@@ -347,6 +348,7 @@ impl<'p> Lines<'p> {
                 serde_json::from_slice(&line.bytes)
         {
             if format > FORMAT {
+                let program = program.as_deref().map(quoted);
                 return Err(StoreError::Newer { path: self.path.to_owned(), format, program });
             }
             self.format = format;
@@ -370,7 +372,7 @@ impl<'p> Lines<'p> {
                 serde_json::from_value(value)
             })
         };
-        value.map_err(|error| error.to_string())
+        value.map_err(|error| quoted(&error.to_string()))
     }
 }
 

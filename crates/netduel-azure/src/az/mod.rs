@@ -6,6 +6,7 @@ pub mod process;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use netduel_model::json_text::quoted;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
@@ -119,7 +120,7 @@ impl CallError {
 pub fn ask<T: DeserializeOwned>(az: &mut dyn Az, words: &[&str]) -> Result<T, CallError> {
     let text = az.call(words, CALL_LIMIT)?;
     serde_json::from_str(&text)
-        .map_err(|error| CallError::Answer { command: shown(words), reason: error.to_string() })
+        .map_err(|error| CallError::Answer { command: shown(words), reason: quoted(&error.to_string()) })
 }
 
 /// A value that `az` may also print as null, which stands for none.
@@ -150,6 +151,26 @@ pub fn shown(words: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Answers each call with the same text.
+    struct Answering(String);
+
+    impl Az for Answering {
+        fn call(&mut self, _: &[&str], _: Duration) -> Result<String, CallError> {
+            Ok(self.0.clone())
+        }
+
+        fn pause(&mut self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn answer_that_is_not_understood_does_not_fill_the_error() {
+        let mut az = Answering(format!("\"{}\"", "x".repeat(1 << 20)));
+        let error = ask::<u32>(&mut az, &["vm", "list"]).unwrap_err().to_string();
+        assert!(error.contains("string \"xxx") && error.len() < 1000, "{error:.1000}");
+    }
 
     #[test]
     fn word_that_is_not_plain_is_quoted() {

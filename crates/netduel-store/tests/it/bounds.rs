@@ -53,6 +53,23 @@ fn store_without_a_folder_has_no_runs_and_is_not_created() {
 }
 
 #[test]
+fn texts_of_a_file_do_not_fill_its_errors() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(folder.path()).expect("the folder is there");
+    let long = "x".repeat(1 << 19);
+    for line in [
+        format!(r#"{{"netduel":"{long}","format":2}}"#),
+        format!(r#"{{"netduel":"run","format":"{long}"}}"#),
+        format!(r#"{{"netduel":"run","format":99,"header":{{"program":"{long}"}}}}"#),
+        format!(r#"{{"netduel":"run","format":2,"header":"{long}"}}"#),
+    ] {
+        std::fs::write(folder.path().join("x.netduel"), line + "\n").expect("written");
+        let error = store.read("x").expect_err("no run").to_string();
+        assert!(error.contains("xxx") && error.len() < 2000, "{} bytes: {error:.1000}", error.len());
+    }
+}
+
+#[test]
 fn header_with_a_text_of_any_length_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::open(folder.path()).expect("the folder is there");
