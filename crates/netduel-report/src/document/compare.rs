@@ -154,7 +154,7 @@ fn differences(comparison: &RunComparison<'_>, numbers: &[(usize, usize)]) -> Ve
     columns.push(Column::text("mark"));
     let mut table = Table::new(columns);
     let row = |(place, one): (usize, &Difference)| {
-        let number = numbers.iter().find(|(own, _)| *own == place).map(|(_, number)| *number);
+        let number = texts::difference_number(numbers, place);
         let mark = number.map_or(Cell::Absent, |number| words::marks(&[number]).into());
         let head: [Cell; 2] = [one.subject().into(), word(&one.aspect).into()];
         // A run without any of the values keeps its column: it is one of those that differ.

@@ -329,7 +329,7 @@ impl CompareDocument {
     /// Of a comparison.
     pub fn of(comparison: &RunComparison<'_>, origin: &Origin) -> Self {
         let numbers = words::compare::difference_numbers(comparison);
-        let mark = |place: usize| numbers.iter().find(|(own, _)| *own == place).map(|(_, number)| *number);
+        let mark = |place: usize| words::compare::difference_number(&numbers, place);
         let difference = |(place, one): (usize, &Difference)| RunDifference {
             mark: mark(place),
             ..RunDifference::of(comparison, one)

@@ -113,9 +113,15 @@ pub fn difference_numbers(comparison: &RunComparison<'_>) -> Vec<(usize, usize)>
     comparison.explaining().into_iter().zip(1..).collect()
 }
 
+/// The number of the difference at a position among those of [`difference_numbers`]; absent for one that causes no verdict.
+pub fn difference_number(numbers: &[(usize, usize)], place: usize) -> Option<usize> {
+    let at = numbers.binary_search_by_key(&place, |(own, _)| *own).ok()?;
+    numbers.get(at).map(|(_, number)| *number)
+}
+
 /// The mark of a verdict that differences between the runs can cause: `*1,3`; empty without any.
 pub fn verdict_mark(numbers: &[(usize, usize)], verdict: &RunVerdict) -> String {
-    let own = numbers.iter().filter(|(place, _)| verdict.explained_by.contains(place));
+    let own = numbers.iter().filter(|(place, _)| verdict.explained_by.binary_search(place).is_ok());
     marks(&own.map(|(_, number)| *number).collect::<Vec<_>>())
 }
 

@@ -288,6 +288,24 @@ fn changed_baseline_file_is_refused_and_one_that_is_laid_out_anew_is_read() {
     read(&without.to_string()).unwrap();
 }
 
+/// Each pair of so many facts cannot be compared.
+#[test]
+fn very_many_facts_of_a_baseline_file_are_compared() {
+    let run = build(&Recipe { effect: 1.5, ..Recipe::default() });
+    let mut document = baseline(&build(&Recipe { seed: 3, ..Recipe::default() }));
+    document.as_object_mut().unwrap().remove("checksum");
+    let facts: serde_json::Map<String, Value> =
+        (0..200_000).map(|number| (format!("fact {number}"), "x".into())).collect();
+    document["facts"]["run"]["lab"] = facts.into();
+    let read = Baseline::parse(&document.to_string(), FORMAT, upgrade).unwrap();
+    let analysis = analyse_run(&run);
+    let comparison = compare(&[read.side(), Side::of(&run, &analysis)]);
+    assert!(comparison.differences.len() >= 200_000, "{}", comparison.differences.len());
+    assert!(comparison.explaining().len() >= 200_000, "each may be the cause of a verdict");
+    let document = CompareDocument::of(&comparison, &origin());
+    assert_eq!(document.differences.len(), comparison.differences.len());
+}
+
 #[test]
 fn texts_of_a_baseline_file_do_not_fill_its_error() {
     let document = baseline(&build(&Recipe::default()));

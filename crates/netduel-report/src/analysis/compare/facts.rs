@@ -1,5 +1,5 @@
 //! Facts of runs, and those that differ. Which verdicts a difference may explain is decided in [`super`].
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use netduel_model::bed::money::Money;
 use netduel_model::ids::{ArmName, HostName, WorkloadName};
@@ -67,7 +67,7 @@ impl Aspect {
 }
 
 /// Whose fact it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Owner {
     /// The run as a whole.
     Run,
@@ -148,14 +148,13 @@ const PRESENCE: &str = "presence";
 pub(super) fn differences(runs: &[&RunFacts]) -> Vec<Difference> {
     let everywhere = Everywhere::in_all(runs);
     let mut differences: Vec<Difference> = Vec::new();
+    // A file from elsewhere may have a million of them.
+    let mut places: BTreeMap<(Aspect, &Owner, String), usize> = BTreeMap::new();
     for (run, facts) in runs.iter().enumerate() {
         for one in facts.0.iter().filter(|one| everywhere.shows(one)) {
             let fact = one.words();
-            let known = differences.iter().position(|known| {
-                known.aspect == one.aspect && known.owner == one.owner && known.fact == fact
-            });
-            let place = known.unwrap_or(differences.len());
-            if known.is_none() {
+            let place = *places.entry((one.aspect, &one.owner, fact.clone())).or_insert(differences.len());
+            if place == differences.len() {
                 let (aspect, owner) = (one.aspect, one.owner.clone());
                 differences.push(Difference { aspect, owner, fact, values: vec![None; runs.len()] });
             }

@@ -116,7 +116,7 @@ pub struct RunVerdict {
     pub has_bounds: bool,
     /// Why there is no verdict although there are enough values.
     pub withheld: Option<Withheld>,
-    /// Positions of the differences between these two runs that can cause such a verdict; empty without "higher" or "lower".
+    /// Positions of the differences between these two runs that can cause such a verdict, in ascending order; empty without "higher" or "lower".
     pub explained_by: Vec<usize>,
 }
 
