@@ -264,6 +264,9 @@ impl Baseline {
             line[key].take()
         };
         let plan: ResolvedPlan = typed(upgraded("header", json!({ "plan": content.plan }))["plan"].take())?;
+        if let Some(reason) = plan.excess() {
+            return Err(BaselineError(reason));
+        }
         let warnings = content.warnings.iter().map(|one| typed(upgraded("warning", one.clone())));
         let warnings: Vec<Warning> = warnings.collect::<Result<_, _>>()?;
         let end = content.run.end.clone().map(|end| typed(upgraded("end", end))).transpose()?;

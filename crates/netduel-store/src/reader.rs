@@ -318,7 +318,10 @@ impl<'p> Lines<'p> {
             return Err(self.damaged(reason));
         }
         let first: FirstLine<'_> = self.read(&line).map_err(|error| self.damaged(&error))?;
-        Ok(first.header.into_owned())
+        match first.header.plan.excess() {
+            Some(reason) => Err(self.damaged(&reason)),
+            None => Ok(first.header.into_owned()),
+        }
     }
 
     /// The error of a damaged header.

@@ -21,6 +21,7 @@ pub(crate) mod search;
 pub(crate) mod settings;
 pub(crate) mod shape;
 pub mod spec;
+mod stored_size;
 mod tables;
 mod treatment_effects;
 mod treatment_ranges;

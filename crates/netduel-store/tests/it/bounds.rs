@@ -53,6 +53,18 @@ fn store_without_a_folder_has_no_runs_and_is_not_created() {
 }
 
 #[test]
+fn plan_that_is_larger_than_any_of_a_run_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(folder.path()).expect("the folder is there");
+    let mut header = sample::header("arms");
+    let arm = header.plan.arms.first().cloned().expect("an arm");
+    header.plan.arms = vec![arm; 5000];
+    store.create(&header).expect("a run is created");
+    let error = store.read("arms").expect_err("too many arms").to_string();
+    assert!(error.contains("its plan has 5000 arms, and 4096 are allowed"), "{error}");
+}
+
+#[test]
 fn texts_of_a_file_do_not_fill_its_errors() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::open(folder.path()).expect("the folder is there");
