@@ -19,7 +19,7 @@ use netduel_store::format::{FORMAT, upgrade};
 
 use crate::cli::shared::GateArgs;
 use crate::cli::stored::{CompareArgs, Format};
-use crate::console::{json, page_layout, print, print_exact, print_json, tell};
+use crate::console::{json, page_layout, print, print_commands, print_exact, print_json, tell};
 use crate::exit::{Failure, Kind};
 use crate::gate;
 use crate::input_file;
@@ -288,6 +288,7 @@ fn print_as(
         Format::Json => print_json(&CompareDocument::of(comparison, &program::origin())),
         // A page has scripts of its own, and is refused on a terminal.
         Format::Html => print_exact(&render(comparison, page, checks, format)?),
+        Format::Github => print_commands(&render(comparison, page, checks, format)?),
         _ => print(&render(comparison, page, checks, format)?),
     }
 }

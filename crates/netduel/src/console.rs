@@ -15,13 +15,29 @@ use netduel_model::pairing::without_strings;
 
 /// The first character of a control sequence.
 const ESCAPE: char = '\u{1b}';
+/// GitHub sets it to `true` in every step of a workflow.
+const IN_GITHUB: &str = "GITHUB_ACTIONS";
+/// What begins a command to a workflow anywhere in a line.
+const COMMAND_ANYWHERE: &str = "##[";
+/// What begins a command to a workflow at the start of a line.
+const COMMAND_AT_START: &str = "::";
 /// Assumed width of a terminal that does not report its own.
 const WIDTH_DEFAULT: usize = 110;
 
 /// Prints a text for people on standard output as it is laid out, without control characters except those of colours, on a terminal that
 /// has them. Every text is a text from outside here: plans, hosts, file names and other programs have a part in it.
 pub fn print(text: &str) -> Result<(), Failure> {
-    print_exact(&laid_out(text, page_layout().1))
+    print_exact(&without_commands(laid_out(text, page_layout().1)))
+}
+
+/// Whether a workflow of GitHub reads the outputs. Lines of some forms are commands to it, for example one that ignores all later ones.
+pub fn is_in_workflow() -> bool {
+    std::env::var_os(IN_GITHUB).is_some_and(|value| value == "true")
+}
+
+/// Prints commands to a workflow on standard output, without control characters.
+pub fn print_commands(text: &str) -> Result<(), Failure> {
+    print_exact(&plain_lines(text))
 }
 
 /// Prints a text for programs on standard output: one without control characters, or a page. A closed reader (`| head`) is not an error.
@@ -47,7 +63,7 @@ fn printed(result: std::io::Result<()>) -> Result<(), Failure> {
 
 /// Prints a text for people on standard output, without control characters. On a terminal its lines are wrapped at spaces.
 pub fn print_lines(text: &str) -> Result<(), Failure> {
-    print_exact(&broken(&plain_lines(text), terminal_width(std::io::stdout())))
+    print_exact(&without_commands(broken(&plain_lines(text), terminal_width(std::io::stdout()))))
 }
 
 /// Prints a message on standard error, without control characters and without pairing strings. On a terminal its lines are wrapped at spaces. A message that cannot be written, because
@@ -57,6 +73,12 @@ pub fn tell(text: &str) {
         return held.lines.push(text.to_owned());
     }
     drop(writeln!(std::io::stderr(), "{}", message(text)));
+}
+
+/// Prints a command to a workflow on standard error, without control characters and without pairing strings. As with [`tell`], an error ends
+/// nothing.
+pub fn tell_command(line: &str) {
+    drop(writeln!(std::io::stderr(), "{}", plain_lines(&redaction::text(&without_strings(line)))));
 }
 
 /// Messages that wait until a display of the whole terminal has ended.
@@ -98,7 +120,26 @@ pub fn release() {
 
 /// A message as [`tell`] prints it, for a display that writes to standard error itself.
 pub fn message(text: &str) -> String {
-    broken(&plain_lines(&redaction::text(&without_strings(text))), terminal_width(std::io::stderr()))
+    let text = plain_lines(&redaction::text(&without_strings(text)));
+    without_commands(broken(&text, terminal_width(std::io::stderr())))
+}
+
+/// A text of which a workflow takes no line for a command: plans, hosts and other programs have a part in it.
+fn without_commands(text: String) -> String {
+    if is_in_workflow() { text.split('\n').map(no_command).collect::<Vec<_>>().join("\n") } else { text }
+}
+
+/// A line that is no command to a workflow.
+fn no_command(line: &str) -> String {
+    let line = line.replace(COMMAND_ANYWHERE, "## [");
+    let Some(rest) = line.trim_start().strip_prefix(COMMAND_AT_START) else { return line };
+    let indent: String = line.chars().take_while(|c| c.is_whitespace()).collect();
+    format!("{indent}: :{rest}")
+}
+
+/// JSON of which a workflow takes no line for a command. Outside of strings it has no such characters.
+fn json_without_commands(json: String) -> String {
+    if is_in_workflow() { json.replace(COMMAND_ANYWHERE, "##\\u005b") } else { json }
 }
 
 /// A text whose lines cannot control the terminal: plans, hosts and other programs have a part in it.
@@ -131,9 +172,9 @@ fn colour_len(text: &str) -> usize {
     if parameters[length..].starts_with('m') { length + 2 } else { 0 }
 }
 
-/// Whether a message has neither control characters nor pairing strings.
+/// Whether a message has neither control characters nor pairing strings, and is no command.
 pub fn is_safe(text: &str) -> bool {
-    plain_lines(&without_strings(text)) == text
+    without_commands(plain_lines(&without_strings(text))) == text
 }
 
 fn terminal_width(output: impl AsFd) -> Option<usize> {
@@ -184,7 +225,7 @@ static DOCUMENT_PRINTED: AtomicBool = AtomicBool::new(false);
 pub fn print_json(document: &impl serde::Serialize) -> Result<(), Failure> {
     let text = json(document)?;
     DOCUMENT_PRINTED.store(true, Ordering::Relaxed);
-    print_exact(&text)
+    print_exact(&json_without_commands(text))
 }
 
 /// A document as indented JSON with a line end.
@@ -214,7 +255,7 @@ fn escaped(json: &str) -> String {
 /// Prints a document as one line of a stream of documents.
 pub fn print_json_line(document: &impl serde::Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string(document).map_err(|error| Failure::message(Kind::Internal, error))?;
-    print_exact(&format!("{}\n", escaped(&text)))
+    print_exact(&json_without_commands(format!("{}\n", escaped(&text))))
 }
 
 /// Prints the error of a command with JSON output, unless it already printed its document: one line in a stream of documents.
@@ -313,6 +354,19 @@ mod tests {
         let text = json(&[value]).expect("a document");
         assert!(text.chars().all(|c| c == '\n' || !words::controls_output(c)), "{text:?}");
         assert_eq!(serde_json::from_str::<[String; 1]>(&text).expect("JSON"), [value]);
+    }
+
+    #[test]
+    fn line_that_would_be_a_command_to_a_workflow_is_none() {
+        for (line, shown) in [
+            ("::error::x", ": :error::x"),
+            (" \u{3000}::stop-commands::x", " \u{3000}: :stop-commands::x"),
+            ("failed: ##[error]x ###[group]y", "failed: ## [error]x ### [group]y"),
+            ("fd77::2 a ::error::x # [1]", "fd77::2 a ::error::x # [1]"),
+            ("", ""),
+        ] {
+            assert_eq!(no_command(line), shown);
+        }
     }
 
     #[test]

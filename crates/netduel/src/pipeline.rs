@@ -9,22 +9,20 @@ use netduel_report::document::block::Document;
 use netduel_report::github::{self, SUMMARY_BYTES_MAX};
 use netduel_report::markdown;
 
-use crate::console::tell;
+use crate::console::{is_in_workflow, tell, tell_command};
 use crate::exit::Failure;
 use crate::{output_file, redaction};
 
-/// GitHub sets it to `true` in every step.
-const IN_GITHUB: &str = "GITHUB_ACTIONS";
 /// The file of the step summary.
 const SUMMARY_FILE: &str = "GITHUB_STEP_SUMMARY";
 
 /// In a workflow of GitHub: annotations, and the report in the step summary. Does nothing elsewhere.
 pub fn announce(checks: &Checks, document: &Document, decided: Result<&Option<String>, &Failure>) {
-    if env::var_os(IN_GITHUB).is_none_or(|value| value != "true") {
+    if !is_in_workflow() {
         return;
     }
     for line in github::annotations(checks) {
-        tell(&line);
+        tell_command(&line);
     }
     summarize(checks, document, decided);
 }

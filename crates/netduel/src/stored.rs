@@ -18,7 +18,7 @@ use crate::cli::publication::PrintingArgs;
 use crate::cli::shared::named_place;
 use crate::cli::stored::{Format, ReportArgs, RunsAction, RunsArgs};
 use crate::confirmation::confirmed;
-use crate::console::{json, print, print_exact, print_json, print_lines, tell};
+use crate::console::{json, print, print_commands, print_exact, print_json, print_lines, tell};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::gate;
 use crate::pipeline;
@@ -107,10 +107,10 @@ fn print_report(
     }
     let text = render(run, analysis, checks, format)?;
     // A page has scripts of its own, and is refused on a terminal.
-    if format == Format::Html {
-        print_exact(&text)?;
-    } else {
-        print(&text)?;
+    match format {
+        Format::Html => print_exact(&text)?,
+        Format::Github => print_commands(&text)?,
+        _ => print(&text)?,
     }
     if format == Format::Text {
         // A file outside of the store is not being written by a run.

@@ -152,6 +152,38 @@ fn step_of_github_gets_annotations_and_a_summary_beside_the_result() {
 }
 
 #[test]
+fn texts_of_a_run_are_no_commands_to_a_workflow() {
+    let bench = Bench::new();
+    stored_run(&bench, "before", "6.18.44");
+    stored_slower_run(&bench, "slower");
+    let title = "::stop-commands::x ##[stop-commands]y";
+    bench.run(["runs", "tag", "before", "--title", title]).expect_code(0);
+    let compare = ["compare", "before", "slower"];
+    for words in [
+        &["runs"][..],
+        &["runs", "--json"],
+        &["runs", title],
+        &["report", title],
+        &["report", "before", "--format", "text"],
+        &["report", "before", "--json"],
+        &["report", "before", "--format", "junit"],
+        &compare,
+        &[&compare[..], &LOSS].concat(),
+    ] {
+        let finished = in_github(&bench, words);
+        for line in finished.stdout.lines().chain(finished.stderr.lines()) {
+            let is_own = line.starts_with("::error title=netduel%3A ");
+            let is_command = line.trim_start().starts_with("::") || line.contains("##[");
+            assert!(is_own || !is_command, "{words:?}: {line}");
+        }
+    }
+    let listed = in_github(&bench, &["runs", "--json"]).expect_code(0).json();
+    assert!(listed["runs"].as_array().unwrap().iter().any(|run| run["title"] == title), "{listed}");
+    assert!(in_github(&bench, &["runs"]).stdout.contains("    : :stop-commands::x ## [stop-commands]y"));
+    assert!(bench.run(["runs"]).expect_code(0).stdout.contains(title));
+}
+
+#[test]
 fn step_summary_stays_below_the_size_that_github_drops() {
     let bench = Bench::new();
     stored_run(&bench, "before", "6.18.44");
