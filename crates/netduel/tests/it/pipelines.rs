@@ -172,7 +172,8 @@ fn texts_of_a_run_are_no_commands_to_a_workflow() {
     ] {
         let finished = in_github(&bench, words);
         for line in finished.stdout.lines().chain(finished.stderr.lines()) {
-            let is_own = line.starts_with("::error title=netduel%3A ");
+            let own = ["::error title=netduel%3A ", "::warning title=netduel%3A "];
+            let is_own = own.iter().any(|own| line.starts_with(*own));
             let is_command = line.trim_start().starts_with("::") || line.contains("##[");
             assert!(is_own || !is_command, "{words:?}: {line}");
         }
