@@ -17,9 +17,13 @@ use netduel_model::pairing::without_strings;
 const ESCAPE: char = '\u{1b}';
 /// GitHub sets it to `true` in every step of a workflow.
 const IN_GITHUB: &str = "GITHUB_ACTIONS";
-/// What begins a command to a workflow anywhere in a line.
-const COMMAND_ANYWHERE: &str = "##[";
-/// What begins a command to a workflow at the start of a line.
+/// Azure Pipelines set it in every step.
+const IN_AZURE_PIPELINES: &str = "TF_BUILD";
+/// What begins a command anywhere in a line, to a workflow of GitHub and to a pipeline of Azure; and what is printed in its place, in a text and
+/// in a string of JSON.
+const COMMANDS_ANYWHERE: [(&str, &str, &str); 2] =
+    [("##[", "## [", "##\\u005b"), ("##vso[", "## vso[", "##vso\\u005b")];
+/// What begins a command to a workflow of GitHub at the start of a line.
 const COMMAND_AT_START: &str = "::";
 /// Assumed width of a terminal that does not report its own.
 const WIDTH_DEFAULT: usize = 110;
@@ -30,9 +34,14 @@ pub fn print(text: &str) -> Result<(), Failure> {
     print_exact(&without_commands(laid_out(text, page_layout().1)))
 }
 
-/// Whether a workflow of GitHub reads the outputs. Lines of some forms are commands to it, for example one that ignores all later ones.
+/// Whether a workflow of GitHub reads the outputs.
 pub fn is_in_workflow() -> bool {
     std::env::var_os(IN_GITHUB).is_some_and(|value| value == "true")
+}
+
+/// Whether lines of some forms are commands to what reads the outputs, for example one that ignores all later ones or sets a variable.
+fn are_commands_read() -> bool {
+    is_in_workflow() || std::env::var_os(IN_AZURE_PIPELINES).is_some()
 }
 
 /// Prints commands to a workflow on standard output, without control characters.
@@ -124,22 +133,26 @@ pub fn message(text: &str) -> String {
     without_commands(broken(&text, terminal_width(std::io::stderr())))
 }
 
-/// A text of which a workflow takes no line for a command: plans, hosts and other programs have a part in it.
+/// A text of which no line is a command to what reads it: plans, hosts and other programs have a part in it.
 fn without_commands(text: String) -> String {
-    if is_in_workflow() { text.split('\n').map(no_command).collect::<Vec<_>>().join("\n") } else { text }
+    if are_commands_read() { text.split('\n').map(no_command).collect::<Vec<_>>().join("\n") } else { text }
 }
 
-/// A line that is no command to a workflow.
+/// A line that is no command.
 fn no_command(line: &str) -> String {
-    let line = line.replace(COMMAND_ANYWHERE, "## [");
+    let commands = COMMANDS_ANYWHERE.into_iter();
+    let line = commands.fold(line.to_owned(), |line, (start, shown, _)| line.replace(start, shown));
     let Some(rest) = line.trim_start().strip_prefix(COMMAND_AT_START) else { return line };
     let indent: String = line.chars().take_while(|c| c.is_whitespace()).collect();
     format!("{indent}: :{rest}")
 }
 
-/// JSON of which a workflow takes no line for a command. Outside of strings it has no such characters.
+/// JSON of which no line is a command to what reads it. Outside of strings it has no such characters.
 fn json_without_commands(json: String) -> String {
-    if is_in_workflow() { json.replace(COMMAND_ANYWHERE, "##\\u005b") } else { json }
+    if !are_commands_read() {
+        return json;
+    }
+    COMMANDS_ANYWHERE.into_iter().fold(json, |json, (start, _, escaped)| json.replace(start, escaped))
 }
 
 /// A text whose lines cannot control the terminal: plans, hosts and other programs have a part in it.
@@ -362,6 +375,7 @@ mod tests {
             ("::error::x", ": :error::x"),
             (" \u{3000}::stop-commands::x", " \u{3000}: :stop-commands::x"),
             ("failed: ##[error]x ###[group]y", "failed: ## [error]x ### [group]y"),
+            ("a##vso[task.setvariable variable=x]y", "a## vso[task.setvariable variable=x]y"),
             ("fd77::2 a ::error::x # [1]", "fd77::2 a ::error::x # [1]"),
             ("", ""),
         ] {

@@ -67,6 +67,7 @@ impl Bench {
             .env_remove("NO_COLOR")
             // In a workflow of GitHub commands print more, into the summary of the step that runs the tests.
             .env_remove("GITHUB_ACTIONS")
+            .env_remove("TF_BUILD")
             .env_remove("GITHUB_STEP_SUMMARY");
     }
 
