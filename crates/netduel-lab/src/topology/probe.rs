@@ -14,23 +14,26 @@ use crate::error::LabError;
 const FRAME: u64 = 7 + 8 + 40 + 14;
 /// What the kernel itself sends when an interface comes up (RFC 4861, RFC 9777), bytes, generously.
 const KERNELS_SHARE: u64 = 4096;
+/// Time that all probes of a family in a direction take at least: 10 of the kernel's attempts to find a neighbor, 1 s each (RFC 4861, section 10).
+const LEAST_NS: u64 = 10_000_000_000;
 
 /// How probes of a path are sent. They take at most half of a cap: probes that wait in a queue behind earlier ones are late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pace {
-    /// Time between probes without an answer.
+    /// Time between probes that do not arrive.
     pause_ns: u64,
-    /// Time limit for a path to carry traffic.
-    patience_ns: u64,
+    /// Most probes of a family in a direction. Their number is limited and not their time: a process that gets no processor sends none.
+    probes_max: u64,
 }
 
 impl Pace {
     /// The kernel configures IPv6 addresses and carriers in its own workers, which are late on a loaded machine.
     fn within(cap: Option<BitRate>) -> Self {
         let time_of = |bytes: u64| cap.map_or(0, |cap| bytes * 8 * 1_000_000_000 / cap.0.max(1));
+        let pause_ns = time_of(2 * FRAME).max(10_000_000);
         Self {
-            pause_ns: time_of(2 * FRAME).max(10_000_000),
-            patience_ns: 5_000_000_000 + time_of(KERNELS_SHARE),
+            pause_ns,
+            probes_max: (LEAST_NS + time_of(KERNELS_SHARE)).div_ceil(pause_ns),
         }
     }
 }
@@ -78,17 +81,19 @@ pub(crate) fn reach(guests: [&Sockets; 2], path: LabPath) -> Result<(), LabError
 
 fn once([sender, receiver]: [&UdpSocket; 2], address: IpAddr, pace: Pace) -> io::Result<()> {
     let to = SocketAddr::new(address, receiver.local_addr()?.port());
-    let deadline = clock::monotonic_ns() + pace.patience_ns;
-    loop {
+    let mut last = io::Error::from(io::ErrorKind::TimedOut);
+    for _ in 0..pace.probes_max {
         let sent = sender.send_to(b"netduel", to);
         let sending_failed = sent.is_err();
         match sent.and_then(|_| receiver.recv(&mut [0; 16])) {
             Ok(_) => return Ok(()),
-            Err(error) if clock::monotonic_ns() > deadline => return Err(error),
-            Err(_) if sending_failed => clock::sleep_until(clock::monotonic_ns() + pace.pause_ns),
-            Err(_) => {}
+            Err(error) => last = error,
+        }
+        if sending_failed {
+            clock::sleep_until(clock::monotonic_ns() + pace.pause_ns);
         }
     }
+    Err(last)
 }
 
 #[cfg(test)]
@@ -99,10 +104,10 @@ mod tests {
     fn probes_take_at_most_half_of_a_cap() {
         assert_eq!(Pace::within(None).pause_ns, 10_000_000);
         for cap in [8_000, 64_000, 1_000_000_000] {
-            let Pace { pause_ns, patience_ns } = Pace::within(Some(BitRate(cap)));
+            let Pace { pause_ns, probes_max } = Pace::within(Some(BitRate(cap)));
             let carried_bits = cap * pause_ns / 1_000_000_000;
             assert!(2 * 8 * FRAME <= carried_bits, "{cap} bit/s: a probe every {pause_ns} ns");
-            assert!(patience_ns >= 20 * pause_ns, "{cap} bit/s: {pause_ns} of {patience_ns} ns");
+            assert!(probes_max >= 20, "{cap} bit/s: {probes_max} probes, each {pause_ns} ns");
         }
     }
 }
