@@ -31,10 +31,7 @@ impl Pace {
     fn within(cap: Option<BitRate>) -> Self {
         let time_of = |bytes: u64| cap.map_or(0, |cap| bytes * 8 * 1_000_000_000 / cap.0.max(1));
         let pause_ns = time_of(2 * FRAME).max(10_000_000);
-        Self {
-            pause_ns,
-            probes_max: (LEAST_NS + time_of(KERNELS_SHARE)).div_ceil(pause_ns),
-        }
+        Self { pause_ns, probes_max: (LEAST_NS + time_of(KERNELS_SHARE)).div_ceil(pause_ns) }
     }
 }
 

@@ -63,9 +63,8 @@ mod tests {
     use crate::plan::parse;
 
     fn bed(kind: &str) -> RunBed {
-        let text = format!(
-            "name = \"x\"\nregion = \"westeurope\"\nsize = \"Standard_DS4_v2\"\ntype = \"{kind}\"\n"
-        );
+        let text =
+            format!("name = \"x\"\nregion = \"westeurope\"\nsize = \"Standard_DS4_v2\"\ntype = \"{kind}\"\n");
         let bed = bed::parse(&text, "x.toml").unwrap_or_else(|errors| panic!("{errors}"));
         RunBed::planned(&bed)
     }

@@ -19,8 +19,8 @@ use crate::publication::TEXT_LEN_MAX;
 use crate::run::Run;
 pub use kinds::{Meaning, meaning};
 use phrase::{Caseless, with_phrase_replaced};
-pub use pseudonyms::{is_host_pseudonym, with_host_pseudonyms_replaced};
 use pseudonyms::{Kind, NAME_LEN_MIN, Pseudonyms};
+pub use pseudonyms::{is_host_pseudonym, with_host_pseudonyms_replaced};
 pub use walk::{Place, walk};
 
 /// The pseudonyms of one output. Everything that the output is made of is learned first: a name may stand in a text before the field that

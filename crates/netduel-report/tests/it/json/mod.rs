@@ -10,7 +10,9 @@ use netduel_model::warning::Warning;
 use netduel_report::analysis::compare::{Side, compare};
 use netduel_report::history::{History, PastRun, Selection};
 use netduel_report::inspect::Inspection;
-use netduel_report::json::bed::{BedHost, BedHostNic, BedSizes, BedsDocument, CheckedBed, DeployedBed, Price};
+use netduel_report::json::bed::{
+    BedHost, BedHostNic, BedSizes, BedsDocument, CheckedBed, DeployedBed, Price,
+};
 use netduel_report::json::compare::CompareDocument;
 use netduel_report::json::envelope::{Document, Envelope, ErrorInfo, Origin};
 use netduel_report::json::error::ErrorDocument;
