@@ -112,12 +112,12 @@ pub struct Pseudonyms {
     v4: BTreeMap<Ipv4Addr, Ipv4Addr>,
     v6: BTreeMap<Ipv6Addr, Ipv6Addr>,
     /// The pseudonyms of addresses, and those that stand in the input. A message may be redacted that has pseudonyms already.
-    address_pseudonyms: BTreeSet<IpAddr>,
+    taken_addresses: BTreeSet<IpAddr>,
     /// Pseudonyms of IPv4 and IPv6 addresses that were tried so far.
     tried: (u32, u64),
     /// Link-layer addresses, hexadecimal digits in lower case.
     macs: BTreeMap<String, u64>,
-    /// As `address_pseudonyms`, of link-layer addresses that stand in the input.
+    /// As `taken_addresses`, of link-layer addresses that stand in the input.
     taken_macs: BTreeSet<String>,
     /// Numbers of pseudonyms of link-layer addresses that were tried so far.
     tried_macs: u64,
@@ -254,14 +254,14 @@ impl Pseudonyms {
     /// Notes an address of the input: no other address gets it when it has the form of a pseudonym.
     pub fn note_address(&mut self, address: IpAddr) {
         if is_address_pseudonym(address) {
-            self.address_pseudonyms.insert(address);
+            self.taken_addresses.insert(address);
         }
     }
 
     /// Whether an address is a pseudonym already, which stays.
     fn is_noted(&mut self, address: IpAddr) -> bool {
         self.note_address(address);
-        self.address_pseudonyms.contains(&address)
+        self.taken_addresses.contains(&address)
     }
 
     fn v4(&mut self, address: Ipv4Addr) -> Ipv4Addr {
@@ -279,7 +279,7 @@ impl Pseudonyms {
             let next = v4_at(self.tried.0);
             self.tried.0 = self.tried.0.saturating_add(1);
             // Beyond the last one several addresses have one.
-            if self.address_pseudonyms.insert(next.into()) || self.tried.0 > V4_PSEUDONYMS {
+            if self.taken_addresses.insert(next.into()) || self.tried.0 > V4_PSEUDONYMS {
                 break next;
             }
         };
@@ -302,7 +302,7 @@ impl Pseudonyms {
         let pseudonym = loop {
             self.tried.1 += 1;
             let next = Ipv6Addr::from(network | u128::from(self.tried.1));
-            if self.address_pseudonyms.insert(next.into()) {
+            if self.taken_addresses.insert(next.into()) {
                 break next;
             }
         };

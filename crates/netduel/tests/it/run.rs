@@ -70,7 +70,9 @@ fn resumed_run_keeps_finished_trials() {
 
     // Resumed in another folder, the run writes the reports of its first part again.
     let pages = ["pages/result.html", "pages/result.json"].map(|page| bench.path().join(page));
-    pages.iter().for_each(|page| std::fs::remove_file(page).unwrap());
+    for page in &pages {
+        std::fs::remove_file(page).unwrap();
+    }
     let mut command = bench.netduel(["run", "--resume", "last", "--json"]);
     let resumed = Finished::from(command.current_dir("/").output().unwrap());
     assert!(matches!(resumed.code, Some(0 | 6)), "{}", resumed.stderr);

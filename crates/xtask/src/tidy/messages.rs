@@ -47,7 +47,7 @@ fn names_document(written: &str) -> bool {
     let mut places = written.match_indices("docs/").map(|(at, _)| written.split_at(at));
     places.any(|(before, rest)| {
         let name = rest.split([' ', '#', '`', '"', ',', ';', ')']).next().unwrap_or_default();
-        !before.ends_with('/') && name.trim_end_matches('.').ends_with(".md")
+        !before.ends_with('/') && name.trim_end_matches('.').strip_suffix(".md").is_some()
     })
 }
 
