@@ -31,7 +31,7 @@ pub const CHECKSUMS_FROM: u32 = 3;
 pub const FORMAT_RELEASED: u32 = 2;
 
 /// The fingerprint of [`schema`] in this version. A test compares it with that of the types.
-pub const FORMAT_FINGERPRINT: &str = "6448986c7f7bdb9c";
+pub const FORMAT_FINGERPRINT: &str = "816479f0e9284f96";
 
 /// The kind of file that the first line names.
 pub const KIND: &str = "run";

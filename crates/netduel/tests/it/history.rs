@@ -147,7 +147,7 @@ fn plans_of_a_beginning_are_named_with_pseudonyms() {
     let bench = Bench::new();
     nightly(&bench);
     let other = crate::support::stored(&bench, "night-other");
-    change(&other, "\"run\",\"plans/golden.toml\"", "\"run\",\"/home/mallory7/golden.toml\"");
+    change(&other, "\"run\",\"plans/golden.toml\"", "\"run\",\"/Users/mallory7/golden.toml\"");
     change(&other, "\"plan\":{\"name\":\"golden\"", "\"plan\":{\"name\":\"of-mallory7\"");
     let named = bench.run(["history", "night-"]).expect_code(9).stderr;
     assert!(named.contains("interrupted, of-mallory7"), "{named}");
