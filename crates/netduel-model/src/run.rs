@@ -86,9 +86,9 @@ impl RunHeader {
         }
     }
 
-    /// Whether both headers are of one run: a copy of its file may have another name, and keeps start and seed.
+    /// Whether both headers are of one run: a copy of its file may have another name, and keeps start and seed. Runs of two stores may have one name.
     pub fn is_of_same_run(&self, other: &Self) -> bool {
-        self.id == other.id || (self.started_unix_ms, self.seed) == (other.started_unix_ms, other.seed)
+        (self.started_unix_ms, self.seed) == (other.started_unix_ms, other.seed)
     }
 }
 

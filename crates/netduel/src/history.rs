@@ -71,7 +71,8 @@ fn read(store: &Store, args: &HistoryArgs) -> Result<Vec<PastRun>, Failure> {
     }
     // The run of a file may be stored as well.
     let is_file = matches!(store.id_of(&args.run), Err(StoreError::NotFound { .. }));
-    let stored = listed.iter().find(|summary| is_file && summary.id == newest.header.id);
+    let is_newest = |contents: &RunContents| contents.header.is_of_same_run(&newest.header);
+    let stored = listed.iter().find(|one| is_file && one.contents.as_ref().is_ok_and(is_newest));
     let own = stored.map(|own| format!("warning: {} counts once: {} is the same run", own.id, args.run));
     for warning in own.iter().chain(&left_out) {
         tell(&redaction::text(warning));
@@ -98,13 +99,15 @@ struct Earlier<'a> {
 impl<'a> Earlier<'a> {
     fn among(listed: &'a [RunSummary], newest: &RunHeader, args: &HistoryArgs) -> Self {
         let mut earlier = Self { runs: Vec::new(), left_out: Vec::new() };
-        for summary in listed {
+        // Of a run and its copies the run counts, where it has the notes.
+        let (own, copies): (Vec<_>, Vec<_>) = listed.iter().partition(|one| one.copy_of.is_none());
+        for summary in own.into_iter().chain(copies) {
             match &summary.contents {
                 Err(error) => {
                     earlier.left_out.push(format!("warning: {} is left out: {error}", summary.id));
                 }
                 // One in progress has no value yet.
-                Ok(contents) if !contents.in_use => earlier.add(summary, &contents.header, newest, args),
+                Ok(contents) if !contents.in_use => earlier.add(&contents.header, newest, args),
                 Ok(_) => {}
             }
         }
@@ -112,17 +115,18 @@ impl<'a> Earlier<'a> {
     }
 
     /// Adds a run that belongs to the history. The file of the named run is no further run, and a copy of a run is none.
-    fn add(&mut self, summary: &RunSummary, header: &'a RunHeader, newest: &RunHeader, args: &HistoryArgs) {
+    fn add(&mut self, header: &'a RunHeader, newest: &RunHeader, args: &HistoryArgs) {
         let is_earlier = header.started_unix_ms <= newest.started_unix_ms;
         let is_of_plan = header.plan.name == newest.plan.name;
-        if !is_earlier || !is_of_plan || !has_notes(header, args) || header.id == newest.id {
+        let is_newest = header.id == newest.id && header.is_of_same_run(newest);
+        if !is_earlier || !is_of_plan || !has_notes(header, args) || is_newest {
             return;
         }
         let counts = |one: &&RunHeader| one.is_of_same_run(header);
         let known = [newest].into_iter().find(counts).or_else(|| self.runs.iter().copied().find(counts));
-        match known.map(|known| &known.id).or(summary.copy_of.as_ref()) {
+        match known {
             Some(known) => {
-                let id = &header.id;
+                let (id, known) = (&header.id, &known.id);
                 self.left_out.push(format!("warning: {id} is left out: it is the same run as {known}"));
             }
             None => self.runs.push(header),
@@ -154,6 +158,7 @@ fn newest(store: &Store, listed: &[RunSummary], args: &HistoryArgs) -> Result<Ru
     if has_notes(&newest.header, args) {
         return Ok(newest);
     }
+    redaction::learn(&newest.header)?;
     let id = &newest.header.id;
     let text = format!("failed to show a history: the run {id} does not have all of these notes");
     Err(Failure::message(Kind::Usage, text).remedy("name a run that has them; `netduel runs` lists notes"))

@@ -142,6 +142,36 @@ fn beginning_of_several_names_is_the_newest_of_them_where_all_are_of_one_plan() 
     history(&bench, &["night-0"]);
 }
 
+/// Colleagues may give their runs the same name.
+#[test]
+fn two_runs_of_one_name_count_twice() {
+    let bench = Bench::new();
+    nightly(&bench);
+    let file = bench.path().join("night-03.netduel");
+    std::fs::copy(bench.store().join("night-03.netduel"), &file).unwrap();
+    let text = std::fs::read_to_string(&file).unwrap();
+    let header: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    let started = header["header"]["started_unix_ms"].as_u64().unwrap();
+    let key = |started: u64| format!("\"started_unix_ms\":{started}");
+    change(&file, &key(started), &key(started + 60_000));
+    let (runs, messages) = history(&bench, &["./night-03.netduel"]);
+    assert_eq!(runs, ["night-00", "night-01", "night-02", "night-03", "night-03"]);
+    assert!(!messages.contains("same run"), "{messages}");
+    bench.run(["compare", "night-03", "./night-03.netduel"]).expect_code(0);
+}
+
+#[test]
+fn copy_with_the_notes_stands_for_a_run_without_them() {
+    let bench = Bench::new();
+    nightly(&bench);
+    bench.run(["runs", "tag", "night-02", "--note", "site=north"]).expect_code(0);
+    std::fs::copy(bench.store().join("night-02.netduel"), bench.store().join("copy.netduel")).unwrap();
+    change(&bench.store().join("night-02.netduel"), "\"site\":\"north\"", "\"site\":\"south\"");
+    bench.run(["runs", "tag", "night-04", "--note", "site=north"]).expect_code(0);
+    let (runs, _) = history(&bench, &["night-04", "--note", "site=north"]);
+    assert_eq!(runs, ["copy", "night-04"]);
+}
+
 #[test]
 fn plans_of_a_beginning_are_named_with_pseudonyms() {
     let bench = Bench::new();
