@@ -28,8 +28,8 @@ use crate::program;
 use crate::publication;
 use crate::redaction;
 use crate::report_file::{
-    check_printing, destinations, formats, lines, no_pdf_on_standard_output, refuse_page_on_a_terminal,
-    write_and_print,
+    check_printing, conclude, destinations, formats, lines, no_pdf_on_standard_output,
+    refuse_page_on_a_terminal, write_and_print,
 };
 use crate::run_store::{command_of, open_store, store_failure};
 
@@ -56,6 +56,10 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
     let names: Vec<&String> = words().filter(|word| !word.starts_with(PUBLISHED)).collect();
     refuse_without_two_sides(&names, &args.gate)?;
     let sources = read_all(&store, &names)?;
+    if redaction::is_on() {
+        // An error may have a name of them.
+        learn(&names, &sources)?;
+    }
     refuse_one_run_twice(&names, &sources)?;
     if let Some(first) = sources.first() {
         gate::check(&args.gate, &first.header().plan, Sides::Runs)?;
@@ -63,7 +67,7 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
     // Conditions name arms and workloads as the user does.
     let judged = compare_with(&sources.iter().map(Source::side).collect::<Vec<_>>(), &publications);
     let decided = gate::of_runs(&args.gate, &judged);
-    let redacted = if redaction::is_on() { redacted(&names, &sources)? } else { Vec::new() };
+    let redacted = if redaction::is_on() { redacted(&sources)? } else { Vec::new() };
     let seen = redaction::is_on()
         .then(|| compare_with(&redacted.iter().map(Source::side).collect::<Vec<_>>(), &publications));
     let checks = Checks { command, ..Checks::of_runs(&judged, args.gate.rules()) };
@@ -77,8 +81,8 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
     if shown.iter().any(|format| matches!(format, Format::Junit | Format::Github)) {
         tell_left_out(comparison);
     }
-    if destinations.is_empty() {
-        print_as(comparison, &page, &checks, format.unwrap_or(Format::Text))?;
+    let written = if destinations.is_empty() {
+        print_as(comparison, &page, &checks, format.unwrap_or(Format::Text))
     } else {
         write_and_print(&destinations, |destination| {
             let text = match destination.format {
@@ -86,9 +90,9 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
                 format => render(comparison, &page, &checks, format)?,
             };
             destination.write(&text).map(|()| vec![destination.path.clone()])
-        })?;
-    }
-    decided.map(|line| line.iter().for_each(|line| tell(line)))
+        })
+    };
+    conclude(decided.map(|line| line.iter().for_each(|line| tell(line))), written)
 }
 
 /// What begins the name of a publication among the runs.
@@ -207,8 +211,8 @@ fn read_text(path: &Path) -> std::io::Result<String> {
     String::from_utf8(bytes).map_err(|_| std::io::Error::other("it is not UTF-8 text"))
 }
 
-/// What is compared with pseudonyms. A baseline holds facts in forms in which names are not known as such, so that it has to be redacted already.
-fn redacted(names: &[&String], sources: &[Source]) -> Result<Vec<Source>, Failure> {
+/// Learns the names in what is compared. A baseline holds facts in forms in which names are not known as such, so that it has to be redacted already.
+fn learn(names: &[&String], sources: &[Source]) -> Result<(), Failure> {
     for (name, source) in names.iter().zip(sources) {
         if let Source::Baseline(baseline) = source {
             if !baseline.is_redacted() {
@@ -221,7 +225,11 @@ fn redacted(names: &[&String], sources: &[Source]) -> Result<Vec<Source>, Failur
     // For the same reason runs that are redacted already come before others.
     let (hidden, plain): (Vec<&Source>, Vec<&Source>) =
         sources.iter().partition(|source| has_pseudonyms(&source.header().plan));
-    hidden.into_iter().chain(plain).filter_map(Source::run).try_for_each(redaction::learn_run)?;
+    hidden.into_iter().chain(plain).filter_map(Source::run).try_for_each(redaction::learn_run)
+}
+
+/// What is compared with pseudonyms, whose names are learned.
+fn redacted(sources: &[Source]) -> Result<Vec<Source>, Failure> {
     let redacted = |source: &Source| -> Result<Source, Failure> {
         Ok(match source {
             Source::Run(run) => {

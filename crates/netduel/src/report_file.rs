@@ -20,7 +20,7 @@ use crate::output_file::{self, Readers};
 use crate::pdf::{self, Browser};
 use crate::program;
 
-pub use several::{destinations, formats, write_and_print, write_each};
+pub use several::{conclude, destinations, formats, write_and_print, write_each};
 
 /// Destination and format of a report.
 #[derive(Debug, Clone, PartialEq, Eq)]

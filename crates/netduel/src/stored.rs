@@ -26,8 +26,8 @@ use crate::program;
 use crate::publication;
 use crate::redaction;
 use crate::report_file::{
-    Destination, check_printing, destinations, formats, refuse_files_as_text, refuse_page_on_a_terminal,
-    render, write, write_and_print,
+    Destination, check_printing, conclude, destinations, formats, refuse_files_as_text,
+    refuse_page_on_a_terminal, render, write, write_and_print,
 };
 use crate::run_changes;
 use crate::run_store::{NextStep, command_of, open_store, store_failure};
@@ -79,12 +79,12 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
     if shown.contains(&Format::Github) {
         pipeline::summarize(&checks, &document::of_run(&run, &analysis), decided.as_ref());
     }
-    if destinations.is_empty() {
-        print_report(args, &store, (&run, &analysis, &checks), format.unwrap_or(Format::Text))?;
+    let written = if destinations.is_empty() {
+        print_report(args, &store, (&run, &analysis, &checks), format.unwrap_or(Format::Text))
     } else {
-        write_and_print(&destinations, |destination| write(&run, &analysis, &checks, destination))?;
-    }
-    decided.map(|line| line.iter().for_each(|line| tell(line)))
+        write_and_print(&destinations, |destination| write(&run, &analysis, &checks, destination))
+    };
+    conclude(decided.map(|line| line.iter().for_each(|line| tell(line))), written)
 }
 
 /// The command that prints the report of a run, also when another run is the last one, or of a file outside of the store.

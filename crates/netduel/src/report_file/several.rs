@@ -105,6 +105,17 @@ pub fn write_and_print(
     result.and(printed)
 }
 
+/// The end of a command: what its result says, and where writing it has failed. The result matters more than a missing file.
+pub fn conclude(ended: Result<(), Failure>, written: Result<(), Failure>) -> Result<(), Failure> {
+    match (ended, written) {
+        (Err(failure), Err(other)) => {
+            tell(&format!("netduel: {other}"));
+            Err(failure)
+        }
+        (ended, written) => ended.and(written),
+    }
+}
+
 /// A failure that names its file: that of a browser does not.
 fn named(failure: Failure, path: &Path) -> Failure {
     let path = path.display().to_string();

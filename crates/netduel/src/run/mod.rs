@@ -71,12 +71,12 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         let id = store.id_of(name).map_err(|error| not_resumed(name, error))?;
         // A refused run stays as it is.
         let header = store.header(&id).map_err(store_failure)?;
+        redaction::learn(&header)?;
         check_printing(!output.out.is_empty() || header.report.is_some(), &args.printing, "report.pdf")?;
         refuse_quick_test(&header)?;
         refuse_stored_plan(&header, permissions)?;
         gate::check(&output.gate, &header.plan, Sides::Arms)?;
         store.check_writable().kind(Kind::Store)?;
-        redaction::learn(&header)?;
         let home = resumed::home(&header)?;
         // The run is locked before any host is started: another process may be writing it.
         let (run, writer) = store.resume(&id).map_err(store_failure)?;

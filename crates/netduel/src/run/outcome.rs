@@ -18,7 +18,7 @@ use crate::gate;
 use crate::pipeline;
 use crate::program;
 use crate::redaction;
-use crate::report_file::{Destination, summary, text, write, write_each};
+use crate::report_file::{Destination, conclude, summary, text, write, write_each};
 use crate::run_store::{command_of, for_store, resume_command};
 
 /// Destinations and form of a run's output.
@@ -101,14 +101,7 @@ pub fn finish(
             })
         }
     };
-    match (ended, shown) {
-        (Err(failure), Err(other)) => {
-            // What ended the run matters more than where its report is missing.
-            tell(&format!("netduel: {other}"));
-            Err(failure)
-        }
-        (ended, shown) => ended.and(shown),
-    }
+    conclude(ended, shown)
 }
 
 /// Whether a complete run passes: its conditions, and data in every comparison.

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use netduel_test_support::skip;
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 
-use crate::compare::stored_run;
+use crate::compare::{stored_run, stored_slower_run};
 use crate::support::{Bench, Finished, LATENCY, TWO_PATHS, short_plan, stored};
 
 #[test]
@@ -242,4 +242,16 @@ fn file_that_cannot_be_written_is_named_and_the_others_are_written() {
     }
     assert_eq!(failed.stdout, "made.md\n");
     assert!(bench.path().join("made.md").exists());
+}
+
+#[test]
+fn regression_is_the_result_of_a_comparison_whose_file_cannot_be_written() {
+    let bench = Bench::new();
+    stored_run(&bench, "before", "6.18.44");
+    stored_slower_run(&bench, "after");
+    let words = ["compare", "before", "after", "--fail-if", "latency-p50 > 5 %", "--out", "/proc/x/a.html"];
+    let failed = bench.run(words).expect_code(11);
+    for part in ["failed to create the folder /proc/x", "failed by `latency-p50 > 5 %`"] {
+        assert!(failed.stderr.contains(part), "{part}: {}", failed.stderr);
+    }
 }

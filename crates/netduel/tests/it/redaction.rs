@@ -334,6 +334,20 @@ fn hosts_of_a_redacted_run_are_not_those_of_another_run() {
     }
 }
 
+#[test]
+fn error_of_a_condition_has_pseudonyms_in_the_names_of_arms() {
+    let bench = Bench::new();
+    for run in ["before", "after"] {
+        let path = stored_run_of_hosts(&bench, run, ["sendhost7", "recvhost7"]);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let named = text.replace("\"name\":\"accelerated\"", "\"name\":\"via-sendhost7\"");
+        std::fs::write(&path, named.replace("\"arm\":\"accelerated\"", "\"arm\":\"via-sendhost7\"")).unwrap();
+    }
+    let gate = ["--redact", "--fail-if", "latency-p50 on nowhere > 5 %"];
+    let refused = bench.run([&["compare", "before", "after"], &gate[..]].concat()).expect_code(2).stderr;
+    assert!(refused.contains("synthetic, via-host-") && !refused.contains("sendhost7"), "{refused}");
+}
+
 /// `host-1` is a natural name for a host, and is no pseudonym in a file that was written without the option.
 #[test]
 fn hosts_whose_names_look_like_pseudonyms_are_not_renamed_in_a_comparison() {
