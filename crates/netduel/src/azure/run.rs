@@ -53,6 +53,13 @@ pub fn command(args: &AzureRunArgs) -> Result<(), Failure> {
     let az: &mut dyn Az = &mut az;
     let mut deployed = Deployed::find(az, args.bed.as_ref(), args.subscription.subscription.as_deref())?;
     let plans = fitting(plans, &deployed.inventory.bed)?;
+    // A VM that is started for a plan that cannot run costs money.
+    for Planned { path, plan, .. } in &plans {
+        provider::check(plan, args.deallocate.allow_deallocate, &deployed.home()).map_err(|failure| {
+            let whose = format!("failed to run {}", path.display());
+            Failure { error: failure.error.context(whose), ..failure }
+        })?;
+    }
     let mut was_started = deployed.ensure_running(az, &vms_of(&plans), args.start)?;
     host_keys::prepare(deployed.name())?;
     let count = plans.len();
@@ -101,6 +108,7 @@ fn read_plans(args: &AzureRunArgs) -> Result<Vec<Planned>, Failure> {
     let mut plans = Vec::new();
     for path in &args.plans {
         let (text, plan, unsuited) = read_with_overrides(path, args)?;
+        redaction::learn(&plan)?;
         check_hosts(path, &plan)?;
         if !names.insert(plan.name.clone()) {
             let text = format!(

@@ -1,5 +1,6 @@
 //! `netduel azure up`: creates a bed with progress by resource. After the first request every error says what exists and how to delete it.
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 
@@ -46,7 +47,8 @@ pub fn command(path: &Path, ssh_from: &[Prefix], json: bool) -> Result<(), Failu
     let mut resources = BTreeMap::new();
     let created = created(az, &bed, &prepared, &files, &mut resources);
     known::note(&bed.name, Some(&prepared.subscription));
-    let hosts = created.map_err(|error| with_remains(&doing, error, &bed, path, &resources))?;
+    let again = up_command(path, ssh_from);
+    let hosts = created.map_err(|error| with_remains(&doing, error, &bed, &again, &resources))?;
     let runs = tell_stopped(az, &bed, &prepared);
     if json {
         let mut deployed = shown::deployed(&bed.group(), &bed.region, &prepared.tags, now_unix_s());
@@ -56,10 +58,11 @@ pub fn command(path: &Path, ssh_from: &[Prefix], json: bool) -> Result<(), Failu
     let name = &bed.name;
     print_lines(&format!(
         "the bed {name} {} in {}\n{}  cloud-init may still install packages: `cloud-init status --wait` in each VM ends when it is ready\n  \
-         delete the bed with: netduel azure down {name}\n",
+         delete the bed with: {}\n",
         if runs { "is up" } else { "exists" },
         bed.region,
-        shown::host_lines(&hosts)
+        shown::host_lines(&hosts),
+        down_command(&bed)
     ))
 }
 
@@ -161,7 +164,7 @@ fn with_remains(
     doing: &str,
     error: BedError,
     bed: &Bed,
-    path: &Path,
+    again: &str,
     resources: &BTreeMap<String, State>,
 ) -> Failure {
     let listed = |state: State| {
@@ -180,11 +183,29 @@ fn with_remains(
         vms => format!("; {vms} failed and may run without a daily shutdown"),
     };
     failed(doing, error).remedy(format!(
-        "the resource group {} {exists}{unscheduled}: complete it with `netduel azure up {}`, or delete it with `netduel azure down {}`",
+        "the resource group {} {exists}{unscheduled}: complete it with `{again}`, or delete it with `{}`",
         bed.group(),
-        shell::word(&path.to_string_lossy()),
-        bed.name
+        down_command(bed)
     ))
+}
+
+/// The command that creates the bed again, with the same access by ssh.
+fn up_command(path: &Path, ssh_from: &[Prefix]) -> String {
+    let mut command = format!("netduel azure up {}", shell::word(&path.to_string_lossy()));
+    for prefix in ssh_from {
+        let _ = write!(command, " --ssh-from {prefix}");
+    }
+    command
+}
+
+/// The command that deletes the bed, whichever subscription is the current one then.
+fn down_command(bed: &Bed) -> String {
+    match &bed.subscription {
+        Some(subscription) => {
+            format!("netduel azure down {} --subscription {}", bed.name, shell::word(subscription))
+        }
+        None => format!("netduel azure down {}", bed.name),
+    }
 }
 
 /// Template and parameters of a deployment, in the user's folder for data: `az` reads them, and they show later what was deployed. The file of the

@@ -39,16 +39,8 @@ pub struct Home {
     pub shutdown: Option<ShutdownTime>,
 }
 
-/// The provider for a plan. What an earlier run left changed is restored first.
-pub fn of(
-    plan: &ResolvedPlan,
-    may_stop: bool,
-    home: Home,
-    is_quiet: bool,
-) -> Result<Box<dyn Provider>, Failure> {
-    if !plan.has_provider_treatments() {
-        return Ok(Box::new(NoProvider));
-    }
+/// Checks the treatments of a plan before anything is asked or started: none stops a VM without permission (`may_stop`), and each has a resource group.
+pub fn check(plan: &ResolvedPlan, may_stop: bool, home: &Home) -> Result<(), Failure> {
     let treatments = plan.arms.iter().flat_map(|arm| &arm.treatments).map(|treatment| &treatment.action);
     let actions = || treatments.clone().filter(|action| action.is_of_provider());
     let stopping = actions().find(|action| matches!(action, TreatmentAction::AzurePlacement { .. }));
@@ -57,10 +49,24 @@ pub fn of(
         return Err(Failure::message(Kind::Usage, text)
             .remedy("permit it with --allow-deallocate, or leave the treatment out"));
     }
-    if let Some(action) = actions().find(|action| Resource::of(action, &home).is_none()) {
+    if let Some(action) = actions().find(|action| Resource::of(action, home).is_none()) {
         let text =
             format!("failed to run the plan: the treatment \"{}\" has no resource group", action.words());
         return Err(Failure::message(Kind::Usage, text).remedy("add resource-group = \"NAME\" to it"));
+    }
+    Ok(())
+}
+
+/// The provider for a plan. What an earlier run left changed is restored first.
+pub fn of(
+    plan: &ResolvedPlan,
+    may_stop: bool,
+    home: Home,
+    is_quiet: bool,
+) -> Result<Box<dyn Provider>, Failure> {
+    check(plan, may_stop, &home)?;
+    if !plan.has_provider_treatments() {
+        return Ok(Box::new(NoProvider));
     }
     let recovery = recover();
     for setting in &recovery.restored {
@@ -279,8 +285,17 @@ impl AzureProvider {
             return Ok(());
         }
         let (how, remedy) = match resource {
-            Resource::Placement { .. } => ("there", "take it out of the group"),
-            Resource::Nic { .. } => ("so", "write the other value of `accelerated`"),
+            Resource::Placement { .. } => ("there", "take it out of the group".to_owned()),
+            // The state may be that of a run whose undo was lost.
+            Resource::Nic { place, nic } => {
+                let other = !original.is(&State::Accelerated(true));
+                let switch = format!(
+                    "az network nic update --resource-group {} --name {nic} --accelerated-networking {other}",
+                    place.group
+                );
+                let lost = format!("if a run that ended early left it so, return it with `{switch}`");
+                ("so", format!("{lost}; else write the other value of `accelerated`"))
+            }
         };
         Err(ProviderError::Failed(format!(
             "{}: it is {how} without the treatment, too, so the arms do not differ by it; {remedy}, or leave the treatment out",

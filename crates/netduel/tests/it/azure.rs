@@ -365,10 +365,18 @@ fn failed_deployment_says_why_and_how_to_delete_what_exists() {
     {
         assert!(error.contains(part), "{part}: {error}");
     }
+    // They look for it in its own subscription.
+    scene.bed("Standard_D4s_v3", &format!("ssh_key = {:?}\nsubscription = \"paid\"", scene.at("key.pub")));
+    let error = scene.run(&UP).expect_code(12).stderr;
+    assert!(error.contains("`netduel azure down x --subscription paid`"), "{error}");
     // The command can be pasted, whatever the name of the file is.
     fs::copy(scene.at("x.toml"), scene.at("x; reboot.toml")).unwrap();
     let error = scene.run(&["azure", "up", "x; reboot.toml", "--ssh-from", "192.0.2.1/32"]).expect_code(12);
-    assert!(error.stderr.contains("`netduel azure up 'x; reboot.toml'`"), "{}", error.stderr);
+    assert!(
+        error.stderr.contains("`netduel azure up 'x; reboot.toml' --ssh-from 192.0.2.1/32`"),
+        "{}",
+        error.stderr
+    );
     // A text of Azure cannot control the terminal.
     scene.answer("deployment group create", fails("ERROR: (Strange) \u{1b}[2Jred\n"));
     let error = scene.run(&UP).expect_code(12).stderr;

@@ -198,6 +198,26 @@ fn all_plans_of_the_articles_in_one_command_run_those_of_the_type_of_the_bed() {
     scene.bench.assert_nothing_left();
 }
 
+/// A VM that is started costs money until the shutdown.
+#[test]
+fn plan_that_stops_vms_is_refused_without_permission_before_they_are_started() {
+    let mut scene = Scene::new();
+    fs::write(scene.at("exists"), "").unwrap();
+    let of_toggle = |value: &Value| {
+        let text = value.to_string().replace("synthetic", "management").replace("accelerated", "test");
+        prints(&serde_json::from_str(&text).unwrap())
+    };
+    scene.answer("vm list --resource-group", of_toggle(&machines("VM deallocated")));
+    scene.answer("network nic list", of_toggle(&interfaces(false)));
+    let tags = json!({ "netduel": "x", "netduel-created": "1795343407", "netduel-type": "toggle" });
+    let group = json!({ "name": "netduel-x", "location": "westeurope", "tags": tags });
+    scene.answer("group show", prints(&group));
+    let plan = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans/azure-latency.toml");
+    let error = scene.run(&["azure", "run", plan, "--bed", "x", "--start"]).expect_code(2).stderr;
+    assert_names(&error, &["in the proximity group netduel-proximity stops the VM", "--allow-deallocate"]);
+    assert!(!scene.calls().contains("vm start"), "{}", scene.calls());
+}
+
 #[test]
 fn plan_that_does_not_fit_the_bed_is_refused_before_anything_is_started() {
     let scene = Scene::new();

@@ -479,6 +479,7 @@ fn plan_that_stops_a_vm_is_refused_without_permission_before_anything_is_asked()
     assert!(error.contains("vm1 in the proximity group near stops the VM"), "{error}");
     assert!(error.contains("--allow-deallocate"), "{error}");
     assert_on_page(error_line(&error));
+    assert_eq!(scene.calls(), Vec::<String>::new());
     let nowhere = "{ azure-nic = \"n\", accelerated = true, on = \"client\" }";
     let scene = Scene::new(live(), ["", nowhere], "100 ms");
     let error = scene.run(&[]).expect_code(2).stderr;
