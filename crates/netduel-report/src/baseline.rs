@@ -1,8 +1,10 @@
 //! A run as a baseline file and back: what a comparison needs of it. Files are neither read nor written here.
+mod checksum;
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use netduel_model::ids::HostName;
 use netduel_model::json_text::{STORED_LEN_MAX, longer_than, quoted};
@@ -16,8 +18,7 @@ use netduel_model::warning::Warning;
 use netduel_model::workload::Role;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Number, Value, json};
-use sha2::{Digest as _, Sha256};
+use serde_json::{Value, json};
 
 use crate::analysis::compare::{Aspect, Fact, Owner, RunFacts, Side};
 use crate::analysis::{Analysis, ArmAnalysis, ArmValues, MetricAnalysis, WorkloadAnalysis, analyse};
@@ -26,6 +27,7 @@ use crate::json::baseline::{
     WorkloadFacts,
 };
 use crate::json::envelope::{Document as _, Origin, iso_8601};
+use checksum::{checksum, take_checksum};
 
 /// A run as a baseline file has it: no trials, but the values of each.
 #[derive(Debug, Clone)]
@@ -105,41 +107,6 @@ pub fn document(
     take_checksum(&mut whole);
     document.content.checksum = checksum(&whole);
     document
-}
-
-/// Removes the checksum of a document.
-fn take_checksum(document: &mut Value) -> Option<Value> {
-    document.as_object_mut()?.remove("checksum")
-}
-
-/// The checksum of a document without it. Numbers and texts are compared, not their layout: other programs lay files of a repository out anew.
-fn checksum(document: &Value) -> String {
-    let mut document = document.clone();
-    unify_numbers(&mut document);
-    let mut digits = String::new();
-    for byte in Sha256::digest(document.to_string()) {
-        // Writing to a string cannot fail.
-        let _ = write!(digits, "{byte:02x}");
-    }
-    digits
-}
-
-/// Largest integer below which all integers are exact in a double: programs that have no other numbers write `3` for `3.0`.
-const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
-
-/// Writes numbers without a fraction as integers.
-fn unify_numbers(value: &mut Value) {
-    match value {
-        Value::Number(number) => {
-            let whole = number.as_f64().filter(|whole| whole.fract() == 0.0 && whole.abs() < EXACT_MAX);
-            if let Some(whole) = whole.filter(|_| number.is_f64()) {
-                *number = Number::from(whole as i64);
-            }
-        }
-        Value::Array(list) => list.iter_mut().for_each(unify_numbers),
-        Value::Object(map) => map.values_mut().for_each(unify_numbers),
-        _ => {}
-    }
 }
 
 /// A stored type as JSON. Run files contain all of them, so each has a JSON form.
