@@ -1,7 +1,7 @@
 //! Rule: no message of the program names a file below `docs`, because an installed program has none. Raw strings, tests and the crates that are no
 //! part of the program are not judged, nor are paths that the compiler reads (`../../docs/page.md`).
 use super::source::Source;
-use super::tree::Tree;
+use super::tree::{Tree, is_product};
 use super::violation::Violation;
 
 const RULE: &str = "messages";
@@ -9,20 +9,9 @@ const RULE: &str = "messages";
 const NAMED: &str = "a message names a file below `docs`, which an installed program does not have: write the content, or name a command \
                      that prints it";
 
-/// Crates that are no part of an installed program.
-const TOOLS: [&str; 7] = [
-    "netduel-bench",
-    "netduel-formats",
-    "netduel-fuzz",
-    "netduel-guests",
-    "netduel-simulation",
-    "netduel-test-support",
-    "xtask",
-];
-
 /// Checks every source of the program that is no test.
 pub fn check(tree: &Tree, found: &mut Vec<Violation>) {
-    for (path, text) in tree.texts(".rs").filter(|(path, _)| is_judged(path) && !tree.is_test_module(path)) {
+    for (path, text) in tree.texts(".rs").filter(|(path, _)| is_product(path) && !tree.is_test_module(path)) {
         let source = Source::new(text);
         let tests = source.start_of_tests();
         for string in source.strings.iter().filter(|string| string.start < tests) {
@@ -32,14 +21,6 @@ pub fn check(tree: &Tree, found: &mut Vec<Violation>) {
             }
         }
     }
-}
-
-/// Whether a file is below `src` of a crate of the program, and no file of tests.
-fn is_judged(path: &str) -> bool {
-    let mut parts = path.split('/');
-    let is_of_program =
-        parts.next() == Some("crates") && parts.next().is_some_and(|name| !TOOLS.contains(&name));
-    is_of_program && parts.next() == Some("src") && !path.ends_with("/tests.rs")
 }
 
 /// Whether a literal, as it is written with its quotes, names a page below `docs`.

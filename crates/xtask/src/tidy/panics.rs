@@ -3,7 +3,7 @@
 //! wrong (slices, indices) is counted in lists by file, so that each new one is a decision. Tests, benches and tools may.
 use super::ratchet::Ratchet;
 use super::source::{Source, is_word};
-use super::tree::Tree;
+use super::tree::{Tree, is_product};
 use super::violation::Violation;
 
 const RULE: &str = "panic";
@@ -48,17 +48,6 @@ const COUNTED: [Counted; 3] = [
 /// Calls that panic where the program would contradict itself: the code before the word, the word, the code after it.
 const CONTRADICTIONS: [(&str, &str, &str); 3] =
     [(".", "expect", "("), ("", "panic", "!("), ("", "unreachable", "!(")];
-
-/// Crates that are no part of the program that users run.
-const TOOLS: [&str; 7] = [
-    "netduel-bench",
-    "netduel-formats",
-    "netduel-fuzz",
-    "netduel-guests",
-    "netduel-simulation",
-    "netduel-test-support",
-    "xtask",
-];
 
 /// Calls with the word that begins each, the code that follows the word, and the remedy.
 const CALLS: [(&str, &str, &str); 6] = [
@@ -187,13 +176,6 @@ impl Inside {
         }
         inside
     }
-}
-
-/// Whether a file is code of the product: below `src` of its crate, and no file of tests.
-fn is_product(path: &str) -> bool {
-    let parts: Vec<&str> = path.split('/').collect();
-    let is_of_tests = path.ends_with("/tests.rs") || parts.contains(&"tests");
-    matches!(parts[..], ["crates", name, "src", ..] if !TOOLS.contains(&name)) && !is_of_tests
 }
 
 #[cfg(test)]

@@ -14,6 +14,17 @@ pub struct File {
     pub text: Option<String>,
 }
 
+/// Crates that are no part of the program that users run.
+const TOOLS: [&str; 7] = [
+    "netduel-bench",
+    "netduel-formats",
+    "netduel-fuzz",
+    "netduel-guests",
+    "netduel-simulation",
+    "netduel-test-support",
+    "xtask",
+];
+
 /// All files, by path.
 #[derive(Debug)]
 pub struct Tree {
@@ -106,6 +117,13 @@ fn is_ignored(path: &str, ignore: &str) -> bool {
             path.rsplit('/').next() == Some(line)
         }
     })
+}
+
+/// Whether a file is code of the product: below `src` of its crate, and no file of tests.
+pub fn is_product(path: &str) -> bool {
+    let parts: Vec<&str> = path.split('/').collect();
+    let is_of_tests = path.ends_with("/tests.rs") || parts.contains(&"tests");
+    matches!(parts[..], ["crates", name, "src", ..] if !TOOLS.contains(&name)) && !is_of_tests
 }
 
 #[cfg(test)]
