@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod az;
+pub mod command;
 pub mod deployment;
 pub mod resource;
 pub mod ssh_key;

@@ -8,6 +8,8 @@ use netduel_model::bed::{Bed, Placement};
 use netduel_model::size::{self, Size};
 use serde_json::Value;
 
+use crate::command::{down, in_subscription};
+
 /// Longest message of Azure that is shown, characters.
 const MESSAGE_MAX: usize = 600;
 /// Sizes that are proposed at most: Azure may list hundreds.
@@ -60,8 +62,8 @@ pub enum Cause {
     SizeNotOffered {
         /// Message of Azure.
         message: String,
-        /// The region of the bed.
-        region: Option<String>,
+        /// The command that lists the sizes of the region; `None` when no bed is known.
+        list: Option<String>,
     },
     /// The size has no accelerated networking.
     NotAccelerated {
@@ -72,6 +74,8 @@ pub enum Cause {
     Unchangeable {
         /// Message of Azure.
         message: String,
+        /// The command that deletes the bed; `None` when no bed is known, as for a VM that a treatment changes.
+        down: Option<String>,
     },
     /// The login is missing or has expired.
     Login {
@@ -118,11 +122,10 @@ impl fmt::Display for Cause {
                      size{advice}"
                 )
             }
-            Self::SizeNotOffered { message, region } => {
+            Self::SizeNotOffered { message, list } => {
                 write!(f, "Azure does not offer this size there to this subscription ({message}); ")?;
-                if let Some(region) = region {
-                    let command = format!("az vm list-skus --location {region} --all");
-                    write!(f, "`{command}` lists sizes and their restrictions; ")?;
+                if let Some(list) = list {
+                    write!(f, "`{list}` lists sizes and their restrictions; ")?;
                 }
                 f.write_str("choose another size, zone or region")
             }
@@ -134,10 +137,10 @@ impl fmt::Display for Cause {
                 "Azure does not permit accelerated networking on this size; choose one of {}",
                 sizes.join(", ")
             ),
-            Self::Unchangeable { message } => write!(
-                f,
-                "Azure cannot change this of a VM that exists ({message}); delete the bed with `netduel azure down`, and create it again"
-            ),
+            Self::Unchangeable { message, down } => {
+                write!(f, "Azure cannot change this of a VM that exists ({message})")?;
+                down.iter().try_for_each(|down| write!(f, "; delete the bed with `{down}`, and create it again"))
+            }
             Self::Login { message } => {
                 write!(f, "the login of `az` is missing or has expired ({message}); run `az login`")
             }
@@ -166,10 +169,15 @@ impl Cause {
     /// The same with what the remedy says of a bed.
     #[must_use]
     pub fn of_bed(self, bed: &Bed) -> Self {
+        let named = bed.subscription.as_deref();
         match self {
             Self::Allocation { message, .. } => Self::Allocation { message, placement: Some(bed.placement) },
             Self::SizeNotOffered { message, .. } => {
-                Self::SizeNotOffered { message, region: Some(bed.region.clone()) }
+                let list = format!("az vm list-skus --location {} --all", bed.region);
+                Self::SizeNotOffered { message, list: Some(in_subscription(&list, named)) }
+            }
+            Self::Unchangeable { message, .. } => {
+                Self::Unchangeable { message, down: Some(down(&bed.name, named)) }
             }
             other => other,
         }
@@ -286,11 +294,11 @@ fn known(code: &str, message: &str) -> Option<Cause> {
         | "ZonalAllocationFailed"
         | "OverconstrainedAllocationRequest"
         | "OverconstrainedZonalAllocationRequest" => Cause::Allocation { message: short(), placement: None },
-        "SkuNotAvailable" => Cause::SizeNotOffered { message: short(), region: None },
+        "SkuNotAvailable" => Cause::SizeNotOffered { message: short(), list: None },
         "VMSizeIsNotPermittedToEnableAcceleratedNetworking" => {
             Cause::NotAccelerated { sizes: sizes(message) }
         }
-        "PropertyChangeNotAllowed" => Cause::Unchangeable { message: short() },
+        "PropertyChangeNotAllowed" => Cause::Unchangeable { message: short(), down: None },
         "ExpiredAuthenticationToken" | "InvalidAuthenticationToken" | "AuthenticationFailed" => {
             Cause::Login { message: short() }
         }
@@ -410,7 +418,7 @@ mod tests {
             (
                 "ERROR: (PropertyChangeNotAllowed) Changing property 'customData' is not allowed.\n",
                 1,
-                "delete the bed with `netduel azure down`",
+                "of a VM that exists (Changing property 'customData' is not allowed)",
             ),
             (
                 "ERROR: HTTPSConnectionPool(host='x', port=443): Max retries exceeded with url: /\n",
@@ -479,6 +487,19 @@ mod tests {
         assert!(!missing().to_string().contains("list-skus"), "{}", missing());
         let missing = missing().of_bed(&bed("")).to_string();
         assert!(missing.contains("`az vm list-skus --location westeurope --all`"), "{missing}");
+        let kept = || Cause::of_output("ERROR: (PropertyChangeNotAllowed) no\n", Some(1));
+        assert!(!kept().to_string().contains("netduel azure down"), "{}", kept());
+        let paid = bed("subscription = \"paid\"");
+        for (cause, command) in [
+            (kept().of_bed(&bed("")), "`netduel azure down x`"),
+            (kept().of_bed(&paid), "`netduel azure down x --subscription paid`"),
+            (
+                Cause::of_output("ERROR: (SkuNotAvailable) no\n", Some(1)).of_bed(&paid),
+                "`az vm list-skus --location westeurope --all --subscription paid`",
+            ),
+        ] {
+            assert!(cause.to_string().contains(command), "{command}: {cause}");
+        }
     }
 
     #[test]

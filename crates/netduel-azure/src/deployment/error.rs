@@ -40,7 +40,7 @@ pub enum BedError {
     },
     /// The bed exists in another region.
     #[error(
-        "the bed {bed} exists in {found}, and the file names {region}; delete it with `netduel azure down {bed}`, or set region = \"{found}\""
+        "the bed {bed} exists in {found}, and the file names {region}; delete it with `{down}`, or set region = \"{found}\""
     )]
     Region {
         /// Name of the bed.
@@ -49,10 +49,12 @@ pub enum BedError {
         found: String,
         /// The region of the file.
         region: String,
+        /// The command that deletes it.
+        down: String,
     },
     /// The bed exists with another type.
     #[error(
-        "the bed {bed} exists with the type {found}, and the file has {kind}; delete it with `netduel azure down {bed}`, or set type = \"{found}\""
+        "the bed {bed} exists with the type {found}, and the file has {kind}; delete it with `{down}`, or set type = \"{found}\""
     )]
     Type {
         /// Name of the bed.
@@ -61,11 +63,13 @@ pub enum BedError {
         found: &'static str,
         /// The type of the file.
         kind: &'static str,
+        /// The command that deletes it.
+        down: String,
     },
     /// The bed has VMs that are not in its file. A deployment deletes none.
     #[error(
-        "the bed {bed} has VMs that its file does not have: {}; they cost money, and its price does not count them; delete the bed with `netduel \
-         azure down {bed}`, and create it again",
+        "the bed {bed} has VMs that its file does not have: {}; they cost money, and its price does not count them; delete the bed with \
+         `{down}`, and create it again",
         .vms.join(", ")
     )]
     Surplus {
@@ -73,34 +77,40 @@ pub enum BedError {
         bed: String,
         /// The VMs.
         vms: Vec<String>,
+        /// The command that deletes the bed.
+        down: String,
     },
     /// VMs have a daily shutdown, and the file has none. A deployment removes none.
     #[error(
-        "the bed {bed} has a daily shutdown of {}, and Azure keeps it where the file has shutdown = \"off\"; remove it with `az vm auto-shutdown \
-         --off --resource-group {group} --name VM` for each, and repeat the command",
+        "the bed {bed} has a daily shutdown of {}, and Azure keeps it where the file has shutdown = \"off\"; remove it with `{command}` for \
+         each, and repeat the command",
         .vms.join(", ")
     )]
     KeepsShutdown {
         /// Name of the bed.
         bed: String,
-        /// Name of its group.
-        group: String,
         /// The VMs.
         vms: Vec<String>,
+        /// The command that removes that of one.
+        command: String,
     },
     /// Azure is deleting the bed.
-    #[error("Azure is deleting the bed {bed}; create it again when `netduel azure list` does not show it")]
+    #[error("Azure is deleting the bed {bed}; create it again when `{list}` does not show it")]
     BeingDeleted {
         /// Name of the bed.
         bed: String,
+        /// The command that shows it until it is gone.
+        list: String,
     },
     /// There is no such bed.
-    #[error("there is no bed {bed} in the subscription {subscription}; `netduel azure list` shows all")]
+    #[error("there is no bed {bed} in the subscription {subscription}; `{list}` shows all")]
     NoBed {
         /// Name of the bed.
         bed: String,
         /// Name of the subscription.
         subscription: String,
+        /// The command that shows all beds.
+        list: String,
     },
     /// The group of the bed has resources that netduel did not create.
     #[error("the resource group {group} has {foreign}")]
@@ -191,19 +201,20 @@ pub enum BedError {
     #[error("interrupted; Azure continues the deployment")]
     Interrupted,
     /// The user interrupted a start of VMs.
-    #[error(
-        "interrupted; VMs whose start Azure accepted continue to start; `netduel azure run --start` starts the others"
-    )]
-    StartInterrupted,
+    #[error("interrupted; VMs whose start Azure accepted continue to start; `{command}` starts the others")]
+    StartInterrupted {
+        /// The command that starts the others.
+        command: String,
+    },
     /// VMs did not start in time.
-    #[error(
-        "the VMs of the bed {bed} did not run within {minutes} min; `az vm list --show-details` shows their states"
-    )]
+    #[error("the VMs of the bed {bed} did not run within {minutes} min; `{command}` shows their states")]
     NotStarted {
         /// Name of the bed.
         bed: String,
         /// The limit.
         minutes: u64,
+        /// The command that shows their states.
+        command: String,
     },
     /// VMs that a run needs do not run.
     #[error("the bed {bed} does not run: {}", states(.vms))]

@@ -309,9 +309,13 @@ pub fn start(
     vms: &[String],
 ) -> Result<Inventory, BedError> {
     started(az, of, subscription, inventory, vms).map_err(|error| match error {
-        BedError::Call(CallError::Interrupted { .. }) => BedError::StartInterrupted,
+        BedError::Call(CallError::Interrupted { .. }) => start_interrupted(subscription),
         error => error,
     })
+}
+
+fn start_interrupted(subscription: &Subscription) -> BedError {
+    BedError::StartInterrupted { command: subscription.command("netduel azure run --start") }
 }
 
 fn started(
@@ -339,8 +343,10 @@ fn started(
             Err(error) => return Err(error),
         }
         if !az.pause() {
-            return Err(BedError::StartInterrupted);
+            return Err(start_interrupted(subscription));
         }
     }
-    Err(BedError::NotStarted { bed: tags.bed.clone(), minutes: LIMIT_MIN })
+    let command = format!("az vm list --resource-group {} --show-details", group.name);
+    let command = subscription.command(&command);
+    Err(BedError::NotStarted { bed: tags.bed.clone(), minutes: LIMIT_MIN, command })
 }

@@ -4,6 +4,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::error::BedError;
 use crate::az::{Az, ask};
+use crate::command;
 
 /// The oldest `az` that suffices: releases before 2.50 (2023) are no longer maintained.
 const OLDEST: (u32, u32) = (2, 50);
@@ -15,6 +16,8 @@ pub struct Subscription {
     pub id: String,
     /// Its name.
     pub name: String,
+    /// Its id or name as the bed file or the command line names it; `None` for the current subscription of `az`.
+    pub named: Option<String>,
     /// The user who is logged in: the SHA-256 of the name in lower case, in hexadecimal digits. It becomes a tag that others see, and a name is
     /// often an address for mail. `None` when `az` names no user.
     pub user: Option<String>,
@@ -57,7 +60,22 @@ impl Subscription {
         let Account { id, name, user } = ask(az, &words)?;
         let user = user.and_then(|user| user.name).filter(|name| !name.is_empty());
         let user = user.map(|name| format!("{:x}", Sha256::digest(name.to_lowercase())));
-        Ok(Self { id, name, user })
+        Ok(Self { id, name, named: wanted.map(str::to_owned), user })
+    }
+
+    /// A line of commands that a message proposes, with the option of this subscription where the bed file or the command line names it.
+    pub fn command(&self, line: &str) -> String {
+        command::in_subscription(line, self.named.as_deref())
+    }
+
+    /// The command that shows all beds, for a message.
+    pub fn list(&self) -> String {
+        self.command("netduel azure list")
+    }
+
+    /// The command that deletes a bed, for a message.
+    pub fn down(&self, bed: &str) -> String {
+        command::down(bed, self.named.as_deref())
     }
 
     /// Words of a command in this subscription.

@@ -92,18 +92,19 @@ pub fn prepare_with(
 fn check_group(group: &Group, bed: &Bed, subscription: &Subscription) -> Result<(), BedError> {
     let name = bed.name.clone();
     if group.is_being_deleted() {
-        return Err(BedError::BeingDeleted { bed: name });
+        return Err(BedError::BeingDeleted { bed: name, list: subscription.list() });
     }
     let tags = group.bed();
     if tags.as_ref().is_some_and(|tags| tags.is_of_other(subscription.user.as_deref())) {
         return Err(BedError::OfOther { bed: name });
     }
+    let down = subscription.down(&name);
     if group.location != bed.region {
         let (found, region) = (group.location.clone(), bed.region.clone());
-        return Err(BedError::Region { bed: name, found, region });
+        return Err(BedError::Region { bed: name, found, region, down });
     }
     if let Some(found) = tags.and_then(|tags| tags.kind).filter(|kind| *kind != bed.kind) {
-        return Err(BedError::Type { bed: name, found: word(&found), kind: word(&bed.kind) });
+        return Err(BedError::Type { bed: name, found: word(&found), kind: word(&bed.kind), down });
     }
     Ok(())
 }
@@ -122,12 +123,15 @@ fn missing(
     let mut surplus: Vec<String> = surplus.map(|one| one.name.clone()).collect();
     if !surplus.is_empty() {
         surplus.sort();
-        return Err(BedError::Surplus { bed: bed.name.clone(), vms: surplus });
+        let down = subscription.down(&bed.name);
+        return Err(BedError::Surplus { bed: bed.name.clone(), vms: surplus, down });
     }
     if bed.shutdown.is_none() {
         let vms = groups::with_shutdown(az, bed, layout, subscription)?;
         if !vms.is_empty() {
-            return Err(BedError::KeepsShutdown { bed: bed.name.clone(), group: bed.group(), vms });
+            let off = format!("az vm auto-shutdown --off --resource-group {} --name VM", bed.group());
+            let command = subscription.command(&off);
+            return Err(BedError::KeepsShutdown { bed: bed.name.clone(), vms, command });
         }
     }
     let mut missing = layout.clone();

@@ -72,5 +72,5 @@ impl Az for FakeAz {
 /// The subscription of [`ACCOUNT`].
 pub fn subscription() -> Subscription {
     let id = "22222222-2222-2222-2222-222222222222".to_owned();
-    Subscription { id, name: "fake".to_owned(), user: None }
+    Subscription { id, name: "fake".to_owned(), named: None, user: None }
 }

@@ -1,7 +1,7 @@
 //! Looking at a deployed bed, and starting its VMs.
 use netduel_azure::az::cause::Cause;
 use netduel_azure::deployment::inventory::{Inventory, look_up, start, stopped};
-use netduel_azure::deployment::{BedError, groups::Group};
+use netduel_azure::deployment::{BedError, Subscription, groups::Group};
 use netduel_azure::tags::Tags;
 use netduel_model::bed::{BedNetwork, BedType};
 use serde_json::{Value, json};
@@ -199,19 +199,44 @@ fn interrupt_of_a_start_says_which_vms_start() {
     let (group, tags) = group();
     let error =
         start(&mut az, (&group, &tags), &subscription(), &inventory, &["vm2".to_owned()]).unwrap_err();
-    assert!(matches!(error, BedError::StartInterrupted), "{error}");
+    assert!(matches!(error, BedError::StartInterrupted { .. }), "{error}");
     // Also in the middle of a call.
     let mut az = FakeAz::new([("vm start", "")]).then("vm list", Answer::Interrupt);
     let error =
         start(&mut az, (&group, &tags), &subscription(), &inventory, &["vm2".to_owned()]).unwrap_err();
-    assert!(matches!(error, BedError::StartInterrupted), "{error}");
+    assert!(matches!(error, BedError::StartInterrupted { .. }), "{error}");
     // Also when the start of one VM was not accepted yet.
     let inventory = looked_up(["VM stopped", "VM stopped"]);
     let mut az = FakeAz::new([("vm start --resource-group netduel-x --name vm1", "")])
         .then("vm start --resource-group netduel-x --name vm2", Answer::Interrupt);
     let vms = ["vm1".to_owned(), "vm2".to_owned()];
     let error = start(&mut az, (&group, &tags), &subscription(), &inventory, &vms).unwrap_err();
-    assert!(matches!(error, BedError::StartInterrupted), "{error}");
+    assert!(matches!(error, BedError::StartInterrupted { .. }), "{error}");
     assert!(error.to_string().contains("VMs whose start Azure accepted"), "{error}");
     az.is_done();
+}
+
+#[test]
+fn commands_of_errors_of_a_start_name_the_subscription_that_the_user_named() {
+    let inventory = looked_up(["VM running", "VM stopped"]);
+    let (group, tags) = group();
+    let vms = ["vm2".to_owned()];
+    let paid = Subscription { named: Some("paid".to_owned()), ..subscription() };
+    for (of, end) in [
+        (subscription(), "`netduel azure run --start` starts the others"),
+        (paid.clone(), "`netduel azure run --start --subscription paid` starts the others"),
+    ] {
+        let mut az = FakeAz::new([]).then("vm start", Answer::Interrupt);
+        let error = start(&mut az, (&group, &tags), &of, &inventory, &vms).unwrap_err().to_string();
+        assert!(error.ends_with(end), "{error}");
+    }
+    let (stopped, nics) = (list(["VM running", "VM stopped"]), nics().to_string());
+    let mut az = FakeAz::new([("vm start", "")]);
+    for _ in 0..60 {
+        az = az.then("vm list", Answer::Text(stopped.clone()));
+        az = az.then("network nic list", Answer::Text(nics.clone()));
+    }
+    let error = start(&mut az, (&group, &tags), &paid, &inventory, &vms).unwrap_err().to_string();
+    let command = "`az vm list --resource-group netduel-x --show-details --subscription paid`";
+    assert!(error.contains(command), "{error}");
 }

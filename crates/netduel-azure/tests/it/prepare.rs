@@ -176,6 +176,35 @@ fn refused_second_up_leaves_the_tags_of_the_bed_as_they_are() {
     assert!(result.is_err() && az.calls.len() == 1, "{:?}", az.calls);
 }
 
+/// The answers to an `up` that the group of the bed prevents.
+fn with_group(group: &str) -> Vec<(&str, &str)> {
+    vec![VERSION, ACCOUNT, ("group exists", "true"), ("group show", group)]
+}
+
+#[test]
+fn commands_of_refusals_name_the_subscription_of_the_bed() {
+    let own = |name: &str| format!(r#"{{"name": "{name}", "tags": {{"netduel": "x"}}}}"#);
+    let four = format!("[{}]", ["vm1", "vm2", "vm3", "vm4"].map(own).join(", "));
+    let two = format!("[{}]", ["vm1", "vm2"].map(own).join(", "));
+    let schedule = r#"[{"name": "shutdown-computevm-vm1", "type": "Microsoft.DevTestLab/schedules"}]"#;
+    let moved = GROUP.replace("westeurope", "northeurope");
+    let typed = GROUP.replace(r#""netduel-created""#, r#""netduel-type": "toggle", "netduel-created""#);
+    let deleting = GROUP.replace(r#""tags""#, r#""properties": {"provisioningState": "Deleting"}, "tags""#);
+    let off = [&second_up(&two)[..], &[("resource list", schedule)]].concat();
+    for (keys, answers, command) in [
+        ("", with_group(&moved), "netduel azure down x"),
+        ("", with_group(&typed), "netduel azure down x"),
+        ("", with_group(&deleting), "netduel azure list"),
+        ("", second_up(&four).to_vec(), "netduel azure down x"),
+        ("shutdown = \"off\"", off, "az vm auto-shutdown --off --resource-group netduel-x --name VM"),
+    ] {
+        let error = refused(keys, &answers);
+        assert!(error.contains(&format!("`{command}`")), "{error}");
+        let error = refused(&format!("{keys}\nsubscription = \"pay as you go\""), &answers);
+        assert!(error.contains(&format!("`{command} --subscription 'pay as you go'`")), "{error}");
+    }
+}
+
 #[test]
 fn bed_of_another_user_is_not_completed() {
     // SHA-256 of "me@example.com".

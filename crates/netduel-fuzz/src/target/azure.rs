@@ -37,7 +37,7 @@ pub(crate) fn run(bytes: &[u8]) {
     let _ = price::of_vm(&mut Answers(text.lines()), &bed);
     let place = Place { subscription: None, group: "g".to_owned() };
     let _ = resource::nic(&mut Answers(text.lines()), &place, "n");
-    let subscription = Subscription { id: "s".to_owned(), name: "s".to_owned(), user: None };
+    let subscription = Subscription { id: "s".to_owned(), name: "s".to_owned(), named: None, user: None };
     let _ = progress::watch(&mut Answers(text.lines()), &bed, &subscription, &mut |_| ());
     check_groups(&bed, text, &subscription);
 }

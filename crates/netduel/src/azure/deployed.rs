@@ -52,8 +52,8 @@ pub fn choose(
     let group = if let Some(name) = name {
         groups::find(az, name, subscription).map_err(failed)?.ok_or_else(|| {
             known::forget_gone(subscription, |other| other != name);
-            let (bed, subscription) = (name.to_owned(), subscription.name.clone());
-            failed(BedError::NoBed { bed, subscription })
+            let (bed, list) = (name.to_owned(), subscription.list());
+            failed(BedError::NoBed { bed, subscription: subscription.name.clone(), list })
         })?
     } else {
         let beds = groups::list(az, subscription).map_err(|error| failed(error.into()))?;
@@ -91,7 +91,7 @@ impl Deployed {
         let subscription = Subscription::find(az, subscription).map_err(failed)?;
         let (group, tags) = choose(az, name.as_deref(), &subscription, &doing, "name one with --bed")?;
         if group.is_being_deleted() {
-            return Err(failed(BedError::BeingDeleted { bed: tags.bed }));
+            return Err(failed(BedError::BeingDeleted { bed: tags.bed, list: subscription.list() }));
         }
         old::warn(az, &subscription, None, now_unix_s());
         let inventory = inventory::look_up(az, &group, &tags, &subscription).map_err(failed)?;
@@ -102,6 +102,7 @@ impl Deployed {
     pub fn home(&self) -> Home {
         Home {
             subscription: Some(self.subscription.id.clone()),
+            named: self.subscription.named.clone(),
             group: Some(self.group.name.clone()),
             shutdown: self.tags.shutdown_time(),
         }

@@ -88,8 +88,8 @@ fn down(
     let az: &mut dyn Az = &mut az;
     let wanted = subscription.or(subscription_of_file.as_deref());
     let subscription = Subscription::find(az, wanted).map_err(|error| failed(&doing, error))?;
-    let how = "name one, for example `netduel azure down NAME`";
-    let (group, tags) = choose(az, name.as_deref(), &subscription, &doing, how)?;
+    let how = format!("name one, for example `{}`", subscription.down("NAME"));
+    let (group, tags) = choose(az, name.as_deref(), &subscription, &doing, &how)?;
     let name = tags.bed.as_str();
     if deletion.yes && tags.is_of_other(subscription.user.as_deref()) {
         return Err(failed(&doing, BedError::OfOther { bed: name.to_owned() })
@@ -99,9 +99,10 @@ fn down(
     let foreign = groups::foreign(az, &group, name, &subscription);
     let foreign = foreign.map_err(|error| failed(&doing, error.into()))?;
     if deletion.yes && !deletion.with_everything && !foreign.is_empty() {
-        return Err(failed(&doing, BedError::Foreign { group: group.name, foreign }).remedy(
-            "move them to another group with `az resource move`, or add --with-everything, which deletes them too",
-        ));
+        return Err(failed(&doing, BedError::Foreign { group: group.name, foreign }).remedy(format!(
+            "move them to another group with `{}`, or add --with-everything, which deletes them too",
+            subscription.command("az resource move")
+        )));
     }
     let question = question(&tags, &group, &subscription, &foreign);
     if !deletion.yes && !confirmed("netduel azure down", &question)? {
@@ -111,7 +112,8 @@ fn down(
         let failure = failed(&doing, error.into());
         match failure.kind {
             Kind::Interrupted => {
-                failure.remedy("Azure may continue the deletion; `netduel azure list` shows what is left")
+                let list = subscription.list();
+                failure.remedy(format!("Azure may continue the deletion; `{list}` shows what is left"))
             }
             _ => failure,
         }
@@ -124,7 +126,8 @@ fn down(
     if deletion.waits {
         return print(&format!("the bed {name} is deleted\n"));
     }
-    print(&format!("Azure deletes the bed {name}; `netduel azure list` shows it until it is gone\n"))
+    let list = subscription.list();
+    print(&format!("Azure deletes the bed {name}; `{list}` shows it until it is gone\n"))
 }
 
 /// What is asked before a bed is deleted.
@@ -159,7 +162,7 @@ fn list(wanted: Option<&str>, json: bool) -> Result<(), Failure> {
     let line = |(group, tags): &(Group, Tags)| shown::listed(&group.location, tags, user, now);
     let lines: Vec<String> = beds.iter().map(line).collect();
     print_lines(&lines.concat())?;
-    old::warn_of(&beds, user, now);
+    old::warn_of(&beds, &subscription, now);
     Ok(())
 }
 
@@ -174,7 +177,7 @@ mod tests {
         let (name, location) = ("netduel-x".to_owned(), "westeurope".to_owned());
         let group = Group { name, location, tags: None, properties: None };
         let user = Some("me".to_owned());
-        let subscription = Subscription { id: "1".to_owned(), name: "mine".to_owned(), user };
+        let subscription = Subscription { id: "1".to_owned(), name: "mine".to_owned(), named: None, user };
         let pairs = BTreeMap::from([("netduel".to_owned(), "x".to_owned())]);
         let tags = Tags::read(&pairs).expect("a bed");
         let asked = |foreign: &[&str]| {

@@ -20,7 +20,7 @@ const SEARCH_LIMIT_NS: u64 = 10_000_000_000;
 pub fn warn(az: &mut dyn Az, subscription: &Subscription, except: Option<&str>, now_unix_s: u64) {
     let beds = groups::list(az, subscription).unwrap_or_default();
     let others = beds.iter().filter(|(_, tags)| Some(tags.bed.as_str()) != except);
-    warn_of(others, subscription.user.as_deref(), now_unix_s);
+    warn_of(others, subscription, now_unix_s);
 }
 
 /// As [`warn`], for a command that has not asked for the subscription. It is the current one of `az`. The command needs no bed: the search ends
@@ -52,20 +52,28 @@ impl Az for Until<'_> {
     }
 }
 
-/// Warns of those of these beds that are old and not of another user than this one, who is the one of [`Subscription::user`].
-pub fn warn_of<'b>(beds: impl IntoIterator<Item = &'b (Group, Tags)>, user: Option<&str>, now_unix_s: u64) {
+/// Warns of those of these beds of a subscription that are old and not of another user than the one of [`Subscription::user`].
+pub fn warn_of<'b>(
+    beds: impl IntoIterator<Item = &'b (Group, Tags)>,
+    subscription: &Subscription,
+    now_unix_s: u64,
+) {
+    let user = subscription.user.as_deref();
     for (_, tags) in beds.into_iter().filter(|bed| is_forgotten(bed, user, now_unix_s)) {
-        let name = &tags.bed;
-        let shutdown = match tags.shutdown_time() {
-            Some(time) => format!(
-                "its shutdown at {time} UTC: its disks and addresses cost money, and so do VMs that were started again or whose creation failed"
-            ),
-            None => "a day, and has no shutdown: it costs money".to_owned(),
-        };
-        tell(&format!(
-            "warning: the bed {name} is older than {shutdown}; delete it with `netduel azure down {name}`"
-        ));
+        tell(&warning(tags, subscription));
     }
+}
+
+/// The warning of an old bed.
+fn warning(tags: &Tags, subscription: &Subscription) -> String {
+    let shutdown = match tags.shutdown_time() {
+        Some(time) => format!(
+            "its shutdown at {time} UTC: its disks and addresses cost money, and so do VMs that were started again or whose creation failed"
+        ),
+        None => "a day, and has no shutdown: it costs money".to_owned(),
+    };
+    let (name, down) = (&tags.bed, subscription.down(&tags.bed));
+    format!("warning: the bed {name} is older than {shutdown}; delete it with `{down}`")
 }
 
 /// Whether a bed is old, of no other user than this one, and Azure is not deleting it already.
@@ -84,6 +92,8 @@ fn is_old(tags: &Tags, now_unix_s: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use netduel_azure::az::CALL_LIMIT;
     use netduel_azure::deployment::groups::GroupProperties;
     use netduel_model::bed::BedSpec;
@@ -114,6 +124,24 @@ mod tests {
         let mut over = Until { az: &mut slow, end_ns: 0 };
         assert!(over.call(&["version"], CALL_LIMIT).is_err());
         assert_eq!(slow.0[1], Duration::ZERO);
+    }
+
+    #[test]
+    fn command_of_a_warning_names_the_subscription_that_the_user_named() {
+        let pairs = [("netduel", "x"), ("netduel-shutdown", "19:00")];
+        let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let tags = Tags::read(&BTreeMap::from(pairs)).expect("a bed");
+        let subscription = |named: Option<&str>| Subscription {
+            id: "2".to_owned(),
+            name: "fake".to_owned(),
+            named: named.map(str::to_owned),
+            user: None,
+        };
+        let current = warning(&tags, &subscription(None));
+        assert!(current.ends_with("delete it with `netduel azure down x`"), "{current}");
+        let named = warning(&tags, &subscription(Some("pay as you go")));
+        let end = "delete it with `netduel azure down x --subscription 'pay as you go'`";
+        assert!(named.ends_with(end), "{named}");
     }
 
     #[test]

@@ -227,7 +227,7 @@ fn run_one(
     ssh.prepare(ssh_hosts(&plan), OnFailure::StopOthers).map_err(|error| unreached(error, &bed))?;
     let hosts = inspect::snapshots(&plan, &mut ssh)?;
     see_bed(&mut bed, &plan, &hosts);
-    judge(&of_bed(&bed, &plan, &hosts), &bed, args.allow_disagreement)?;
+    judge(&of_bed(&bed, &plan, &hosts), &bed, &home, args.allow_disagreement)?;
     let plan =
         plan.with_interfaces_of(&bed).map_err(|faults| misfit(&path, &text, &faults))?.with_paths_of(&bed);
     redaction::learn(&plan)?;
@@ -258,14 +258,14 @@ fn unreached(error: NotPrepared, bed: &RunBed) -> Failure {
 }
 
 /// Shows what the guests contradict, and refuses to run when an arm depends on it.
-fn judge(found: &[BedFinding], bed: &RunBed, is_allowed: bool) -> Result<(), Failure> {
+fn judge(found: &[BedFinding], bed: &RunBed, home: &Home, is_allowed: bool) -> Result<(), Failure> {
     for BedFinding { vm, finding, .. } in
         found.iter().filter(|found| found.finding.severity <= Severity::Warning)
     {
         tell(&format!("{} at {vm}: {}", finding.severity.word(), finding.what));
         tell(&format!("  {}", finding.evidence.join("; ")));
-        let command = finding.command.as_ref().map(|command| format!(": {command}")).unwrap_or_default();
-        tell(&format!("  remedy: {}{command}", finding.remedy));
+        let command = finding.command.as_ref().map(|command| format!(": {}", home.command(command)));
+        tell(&format!("  remedy: {}{}", finding.remedy, command.unwrap_or_default()));
     }
     let contradicts_arm = |one: &&BedFinding| one.is_of_arm && one.finding.severity == Severity::Problem;
     let contradictions: Vec<String> =

@@ -27,7 +27,7 @@ pub fn failed(doing: &str, error: BedError) -> Failure {
 fn kind(error: &BedError) -> Kind {
     match error {
         BedError::Interrupted
-        | BedError::StartInterrupted
+        | BedError::StartInterrupted { .. }
         | BedError::Call(CallError::Interrupted { .. }) => Kind::Interrupted,
         BedError::Version { .. }
         | BedError::Call(

@@ -2,6 +2,7 @@
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
+use netduel_azure::command;
 use netduel_azure::deployment::{DatedPrice, Host, quotas};
 use netduel_azure::tags::Tags;
 use netduel_model::bed::layout::{End, Nic, NicUse};
@@ -55,7 +56,10 @@ pub fn checked(file: &str, bed: &Bed, price: Option<&DatedPrice>, was_looked_up:
     }
     let shutdown = match bed.shutdown {
         Some(time) => format!("every day at {time} UTC"),
-        None => "never: the VMs cost money until `netduel azure down`".to_owned(),
+        None => {
+            let down = command::down(&bed.name, bed.subscription.as_deref());
+            format!("never: the VMs cost money until `{down}`")
+        }
     };
     let _ = writeln!(text, "  ssh        {}\n  shutdown   {shutdown}", ssh(bed));
     if let Some(budget) = &bed.budget {
@@ -261,6 +265,21 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
+    }
+
+    #[test]
+    fn bed_without_a_shutdown_names_the_command_that_ends_its_costs() {
+        let of = |more: &str| {
+            let text = format!(
+                "name = \"x\"\nregion = \"westeurope\"\nsize = \"Standard_DS4_v2\"\nshutdown = \"off\"\n{more}"
+            );
+            let bed = netduel_model::bed::parse(&text, "x.toml").unwrap_or_else(|errors| panic!("{errors}"));
+            checked("x.toml", &bed, None, false)
+        };
+        let current = of("");
+        assert!(current.contains("the VMs cost money until `netduel azure down x`\n"), "{current}");
+        let named = of("subscription = \"paid\"\n");
+        assert!(named.contains("until `netduel azure down x --subscription paid`\n"), "{named}");
     }
 
     #[test]

@@ -47,8 +47,9 @@ pub fn command(path: &Path, ssh_from: &[Prefix], json: bool) -> Result<(), Failu
     let mut resources = BTreeMap::new();
     let created = created(az, &bed, &prepared, &files, &mut resources);
     known::note(&bed.name, Some(&prepared.subscription));
-    let again = up_command(path, ssh_from);
-    let hosts = created.map_err(|error| with_remains(&doing, error, &bed, &again, &resources))?;
+    let down = prepared.subscription.down(&bed.name);
+    let commands = (up_command(path, ssh_from), down.as_str());
+    let hosts = created.map_err(|error| with_remains(&doing, error, &bed, &commands, &resources))?;
     let runs = tell_stopped(az, &bed, &prepared);
     if json {
         let mut deployed = shown::deployed(&bed.group(), &bed.region, &prepared.tags, now_unix_s());
@@ -58,11 +59,10 @@ pub fn command(path: &Path, ssh_from: &[Prefix], json: bool) -> Result<(), Failu
     let name = &bed.name;
     print_lines(&format!(
         "the bed {name} {} in {}\n{}  cloud-init may still install packages: `cloud-init status --wait` in each VM ends when it is ready\n  \
-         delete the bed with: {}\n",
+         delete the bed with: {down}\n",
         if runs { "is up" } else { "exists" },
         bed.region,
-        shown::host_lines(&hosts),
-        down_command(&bed)
+        shown::host_lines(&hosts)
     ))
 }
 
@@ -105,7 +105,8 @@ fn tell_stopped(az: &mut dyn Az, bed: &Bed, prepared: &Prepared) -> bool {
         return true;
     }
     let stopped = BedError::Stopped { bed: bed.name.clone(), vms };
-    tell(&format!("warning: {stopped}; `netduel azure run` with --start starts its VMs"));
+    let run = prepared.subscription.command("netduel azure run");
+    tell(&format!("warning: {stopped}; `{run}` with --start starts its VMs"));
     false
 }
 
@@ -159,12 +160,12 @@ fn state_words(state: State) -> &'static str {
     }
 }
 
-/// An error after the first request, with what exists, as far as it is known, and how to delete it.
+/// An error after the first request, with what exists, as far as it is known, and the commands that complete and that delete it.
 fn with_remains(
     doing: &str,
     error: BedError,
     bed: &Bed,
-    again: &str,
+    (again, down): &(String, &str),
     resources: &BTreeMap<String, State>,
 ) -> Failure {
     let listed = |state: State| {
@@ -183,9 +184,8 @@ fn with_remains(
         vms => format!("; {vms} failed and may run without a daily shutdown"),
     };
     failed(doing, error).remedy(format!(
-        "the resource group {} {exists}{unscheduled}: complete it with `{again}`, or delete it with `{}`",
-        bed.group(),
-        down_command(bed)
+        "the resource group {} {exists}{unscheduled}: complete it with `{again}`, or delete it with `{down}`",
+        bed.group()
     ))
 }
 
@@ -196,16 +196,6 @@ fn up_command(path: &Path, ssh_from: &[Prefix]) -> String {
         let _ = write!(command, " --ssh-from {prefix}");
     }
     command
-}
-
-/// The command that deletes the bed, whichever subscription is the current one then.
-fn down_command(bed: &Bed) -> String {
-    match &bed.subscription {
-        Some(subscription) => {
-            format!("netduel azure down {} --subscription {}", bed.name, shell::word(subscription))
-        }
-        None => format!("netduel azure down {}", bed.name),
-    }
 }
 
 /// Template and parameters of a deployment, in the user's folder for data: `az` reads them, and they show later what was deployed. The file of the

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use netduel_agent::treatment::{GuardCommand, Treatments, recover};
 use netduel_azure::az::process::AzProcess;
+use netduel_azure::command::in_subscription;
 use netduel_azure::resource::{self, Machine, Place};
 use netduel_control::coordinator::{GuestCheck, HostChange, NoProvider, Provider, ProviderError};
 use netduel_model::bed::shutdown::ShutdownTime;
@@ -33,10 +34,19 @@ const START_PATIENCE: Nanos = Nanos(600_000_000_000);
 pub struct Home {
     /// The subscription; the current one of `az` when absent.
     pub subscription: Option<String>,
+    /// The subscription as the bed file or the command line names it, for the commands of messages.
+    pub named: Option<String>,
     /// The resource group of the bed.
     pub group: Option<String>,
     /// The time of the daily shutdown of its VMs; absent without one.
     pub shutdown: Option<ShutdownTime>,
+}
+
+impl Home {
+    /// A line of commands that a message proposes, as [`in_subscription`] writes it.
+    pub fn command(&self, line: &str) -> String {
+        in_subscription(line, self.named.as_deref())
+    }
 }
 
 /// Checks the treatments of a plan before anything is asked or started: none stops a VM without permission (`may_stop`), and each has a resource group.
@@ -293,6 +303,7 @@ impl AzureProvider {
                     "az network nic update --resource-group {} --name {nic} --accelerated-networking {other}",
                     place.group
                 );
+                let switch = self.home.command(&switch);
                 let lost = format!("if a run that ended early left it so, return it with `{switch}`");
                 ("so", format!("{lost}; else write the other value of `accelerated`"))
             }
@@ -431,7 +442,7 @@ impl Provider for AzureProvider {
         }
         resource::stop(&mut self.az, &machine).map_err(failed)?;
         for (resource, state) in &due {
-            self.set(resource, state).map_err(|error| with_log(error, resource))?;
+            self.set(resource, state).map_err(|error| with_log(error, resource, &self.home))?;
         }
         self.refuse_after_shutdown(change, &machine)?;
         resource::start(&mut self.az, &machine).map_err(failed)?;

@@ -4,7 +4,7 @@ use netduel_azure::az::CallError;
 use netduel_azure::az::cause::Cause;
 use netduel_control::coordinator::ProviderError;
 
-use super::Resource;
+use super::{Home, Resource};
 use crate::exit::chain;
 
 /// Codes of Azure for a change that it does not make while the VM runs. No stop of a VM cures others, as a missing permission, a lock, a policy
@@ -32,13 +32,13 @@ pub(super) fn refused(error: CallError, words: &str) -> ProviderError {
 }
 
 /// A refusal of a change although the VM was stopped, with what may show the reason.
-pub(super) fn with_log(error: ProviderError, resource: &Resource) -> ProviderError {
+pub(super) fn with_log(error: ProviderError, resource: &Resource, home: &Home) -> ProviderError {
     let (Resource::Placement { place, .. } | Resource::Nic { place, .. }) = resource;
     match error {
-        ProviderError::WhileRunning(reason) => ProviderError::WhileRunning(format!(
-            "{reason}; `az monitor activity-log list --resource-group {}` may show why",
-            place.group
-        )),
+        ProviderError::WhileRunning(reason) => {
+            let log = format!("az monitor activity-log list --resource-group {}", place.group);
+            ProviderError::WhileRunning(format!("{reason}; `{}` may show why", home.command(&log)))
+        }
         other => other,
     }
 }
@@ -59,7 +59,23 @@ pub(super) fn guardless(error: TreatmentError) -> ProviderError {
 
 #[cfg(test)]
 mod tests {
+    use netduel_azure::resource::Place;
+
     use super::*;
+
+    #[test]
+    fn log_that_may_show_the_reason_is_that_of_the_named_subscription() {
+        let place = Place { subscription: Some("2".to_owned()), group: "g".to_owned() };
+        let resource = Resource::Nic { place, nic: "n".to_owned() };
+        for (named, command) in [
+            (None, "`az monitor activity-log list --resource-group g`"),
+            (Some("paid"), "`az monitor activity-log list --resource-group g --subscription paid`"),
+        ] {
+            let home = Home { named: named.map(str::to_owned), ..Home::default() };
+            let error = with_log(ProviderError::WhileRunning("no".to_owned()), &resource, &home);
+            assert_eq!(error.to_string(), format!("no; {command} may show why"));
+        }
+    }
 
     #[test]
     fn stop_of_a_vm_is_for_refusals_that_it_may_cure() {
@@ -71,7 +87,7 @@ mod tests {
         for code in ["NicInUse", "OperationNotAllowed"] {
             assert!(stops(coded(code)), "{code}");
         }
-        assert!(stops(Cause::Unchangeable { message: "x".to_owned() }));
+        assert!(stops(Cause::Unchangeable { message: "x".to_owned(), down: None }));
         for code in [
             "AnotherOperationInProgress",
             "AuthorizationFailed",

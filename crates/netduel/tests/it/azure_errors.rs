@@ -304,7 +304,11 @@ fn before_a_run() -> Vec<Case> {
 /// Errors after minutes of waiting, rendered from their types without the wait.
 fn time_outs() -> String {
     let call = CallError::TimedOut { command: "az group create".to_owned(), limit: CALL_LIMIT };
-    let unstarted = BedError::NotStarted { bed: "x".to_owned(), minutes: inventory::LIMIT_MIN };
+    let unstarted = BedError::NotStarted {
+        bed: "x".to_owned(),
+        minutes: inventory::LIMIT_MIN,
+        command: "az vm list --resource-group netduel-x --show-details".to_owned(),
+    };
     let errors = [
         ("A call of `az` does not end", "create", BedError::from(call)),
         ("The deployment does not end", "create", BedError::TooLong { minutes: progress::LIMIT_MIN }),

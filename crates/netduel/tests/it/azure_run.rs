@@ -253,6 +253,9 @@ fn contradiction_of_an_arm_stops_the_run_unless_it_is_allowed() {
         );
         let shown = refused.find("problem at vm1").map(|start| &refused[start..]);
         assert_on_page(shown.unwrap_or(&refused));
+        let paid = scene.run(&["azure", "run", "plan.toml", "--subscription", "paid"]).expect_code(12).stderr;
+        let of = "--resource-group netduel-x --name vm1 --subscription paid";
+        assert_names(&paid, &[format!("az vm deallocate {of} && az vm start {of}").as_str()]);
         assert!(
             !scene.bench.store().exists()
                 || fs::read_dir(scene.bench.store()).unwrap().flatten().next().is_none(),

@@ -151,6 +151,41 @@ fn deletion_of_an_old_bed_warns_of_the_other_old_ones() {
     assert!(!down.contains("the bed x is older"), "{down}");
 }
 
+/// Runs a command for the current subscription and for one that its command line names. Its message has a command that begins so, and names the
+/// subscription as well then.
+#[track_caller]
+fn assert_named(scene: &Scene, words: &[&str], code: i32, start: &str) {
+    for (option, end) in [
+        (&[][..], "`"),
+        (&["--subscription", "pay as you go"][..], " --subscription 'pay as you go'`"),
+    ] {
+        let ended = scene.run(&[&["azure"][..], words, option].concat()).expect_code(code);
+        let printed = ended.stdout + &ended.stderr;
+        let command = format!("{start}{end}");
+        assert!(printed.contains(&command), "{command}: {printed}");
+    }
+}
+
+#[test]
+fn commands_of_messages_are_for_the_subscription_of_the_command_line() {
+    let mut scene = Scene::new();
+    assert_named(&scene, &["down", "x", "--yes"], 12, "subscription fake; `netduel azure list");
+    scene.run(&UP).expect_code(0);
+    // The bed is older than its shutdown.
+    assert_named(&scene, &["list"], 0, "delete it with `netduel azure down x");
+    let other = json!([{ "name": "archive", "type": "Microsoft.Storage/storageAccounts", "tags": null }]);
+    scene.answer("resource list", prints(&other));
+    assert_named(&scene, &["down", "x", "--yes"], 12, "to another group with `az resource move");
+    scene.answer("resource list", prints(&json!([])));
+    let group = |name: &str| json!({ "name": format!("netduel-{name}"), "location": "westeurope", "tags": { "netduel": name } });
+    scene.answer("group list", prints(&json!([group("x"), group("y")])));
+    assert_named(&scene, &["down", "--yes"], 2, "for example `netduel azure down NAME");
+    // The group stays, so that the command can be repeated.
+    scene.answer("group delete", json!([{}]));
+    assert_named(&scene, &["down", "x", "--yes", "--no-wait"], 0, "the bed x; `netduel azure list");
+    scene.bench.assert_nothing_left();
+}
+
 #[test]
 fn price_is_looked_up_by_a_check_on_request_and_kept() {
     let mut scene = Scene::new();
