@@ -155,7 +155,8 @@ fn tag_group(az: &mut dyn Az, bed: &Bed, prepared: &Prepared) -> Result<(), Call
     az.call(&subscription.within(&words), CALL_LIMIT).map(drop)
 }
 
-/// Requests the deployment and tags the group; [`watch`](progress::watch) waits for it. Both files exist, and their paths are absolute.
+/// Requests the deployment and tags the group; [`watch`](progress::watch) waits for it. Both files exist, and their paths are absolute. `accepted`
+/// is called when Azure has accepted the deployment, which it may refuse.
 ///
 /// # Errors
 /// [`BedError::Failed`] with the causes of a refused deployment, [`BedError::Interrupted`], and errors of `az`.
@@ -165,15 +166,19 @@ pub fn create(
     prepared: &Prepared,
     template: &Path,
     parameters: &Path,
+    accepted: &mut dyn FnMut(),
 ) -> Result<(), BedError> {
     if !prepared.exists {
         // First, so that a part of a bed is found by its tag.
         tag_group(az, bed, prepared)?;
-        return deploy(az, bed, prepared, template, parameters);
     }
-    // Tags describe what was deployed: a refused template changes neither VMs nor price.
     deploy(az, bed, prepared, template, parameters)?;
-    tag_group(az, bed, prepared).map_err(BedError::from)
+    accepted();
+    if prepared.exists {
+        // Tags describe what was deployed: a refused template changes neither VMs nor price.
+        tag_group(az, bed, prepared)?;
+    }
+    Ok(())
 }
 
 /// Requests the deployment.

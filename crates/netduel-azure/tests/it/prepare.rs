@@ -154,7 +154,7 @@ fn second_up_changes_its_own_tags_and_leaves_those_of_the_user() {
     answers[3].1 = group;
     let prepared = prepared("", &[&answers[..], &[GOOD[5]]].concat()).unwrap();
     let mut az = FakeAz::new([("deployment group create", ""), ("tag update", "{}")]);
-    create(&mut az, &bed(""), &prepared, Path::new("/t"), Path::new("/p")).unwrap();
+    create(&mut az, &bed(""), &prepared, Path::new("/t"), Path::new("/p"), &mut || ()).unwrap();
     az.is_done();
     let call = &az.calls[1];
     let id = "/subscriptions/22222222-2222-2222-2222-222222222222/resourceGroups/netduel-x";
@@ -172,8 +172,22 @@ fn refused_second_up_leaves_the_tags_of_the_bed_as_they_are() {
     let prepared = prepared("", &[&answers[..], &[GOOD[5]]].concat()).unwrap();
     let refused = Cause::Allocation { message: "no room".to_owned(), placement: None };
     let mut az = FakeAz::new([]).then("deployment group create", Answer::Failure(refused));
-    let result = create(&mut az, &bed(""), &prepared, Path::new("/t"), Path::new("/p"));
-    assert!(result.is_err() && az.calls.len() == 1, "{:?}", az.calls);
+    let mut is_accepted = false;
+    let mut accepted = || is_accepted = true;
+    let result = create(&mut az, &bed(""), &prepared, Path::new("/t"), Path::new("/p"), &mut accepted);
+    assert!(result.is_err() && !is_accepted && az.calls.len() == 1, "{:?}", az.calls);
+}
+
+#[test]
+fn deployment_is_accepted_also_where_the_tags_cannot_be_changed() {
+    let answers = second_up(r#"[{"name": "vm1"}, {"name": "vm2"}]"#);
+    let prepared = prepared("", &[&answers[..], &[GOOD[5]]].concat()).unwrap();
+    let lost = Cause::Connection { message: "reset".to_owned() };
+    let mut az = FakeAz::new([("deployment group create", "")]).then("tag update", Answer::Failure(lost));
+    let mut is_accepted = false;
+    let mut accepted = || is_accepted = true;
+    let result = create(&mut az, &bed(""), &prepared, Path::new("/t"), Path::new("/p"), &mut accepted);
+    assert!(result.is_err() && is_accepted, "{:?}", az.calls);
 }
 
 /// The answers to an `up` that the group of the bed prevents.
@@ -393,8 +407,8 @@ fn created(answer: Answer, after: &[(&str, &str)]) -> (Vec<String>, Result<(), B
     for (start, text) in after {
         az = az.then(start, Answer::Text((*text).to_owned()));
     }
-    let result =
-        create(&mut az, &bed(""), &prepared, Path::new("/t/template.json"), Path::new("/t/parameters.json"));
+    let (template, parameters) = (Path::new("/t/template.json"), Path::new("/t/parameters.json"));
+    let result = create(&mut az, &bed(""), &prepared, template, parameters, &mut || ());
     az.is_done();
     (az.calls, result)
 }

@@ -14,8 +14,10 @@ use crate::program;
 
 /// The file with the parameters of a deployment, in the folder of its bed.
 pub const PARAMETERS: &str = "parameters.json";
-/// The bed file of its last `up`, every default written out, without the keys of its user.
+/// The bed file of the last `up` that Azure has accepted, every default written out, without the keys of its user.
 pub const BED_FILE: &str = "bed.toml";
+/// The same while `up` waits for the answer of Azure.
+pub const BED_DRAFT: &str = "bed.draft.toml";
 /// The file with the id of the subscription in which Azure has, or may have, the bed. There is none while `up` asks for it: no other command
 /// takes it for a deleted one then.
 const SUBSCRIPTION: &str = "subscription";
@@ -32,7 +34,7 @@ pub fn list() -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
-/// The bed of an argument without asking Azure: its file, or for a name that of its last `up` from here.
+/// The bed of an argument without asking Azure: its file, or for a name that of the last `up` from here that Azure has accepted.
 pub fn described(bed: &BedArg) -> Result<Bed, Failure> {
     let name = match bed {
         BedArg::File(path) => return read_bed(path),
@@ -50,7 +52,7 @@ pub fn described(bed: &BedArg) -> Result<Bed, Failure> {
 /// Removes the parameters of a deleted bed, which have the public key and the prefixes for ssh, and its file. Its template stays.
 pub fn forget(bed: &str) {
     if let Ok(folder) = program::beds_folder() {
-        for file in [PARAMETERS, BED_FILE, SUBSCRIPTION] {
+        for file in [PARAMETERS, BED_FILE, BED_DRAFT, SUBSCRIPTION] {
             // A bed that was created elsewhere has none here.
             drop(fs::remove_file(folder.join(bed).join(file)));
         }

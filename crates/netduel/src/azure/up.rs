@@ -1,6 +1,7 @@
 //! `netduel azure up`: creates a bed with progress by resource. After the first request every error says what exists and how to delete it.
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::fs;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 
@@ -15,7 +16,7 @@ use netduel_model::shell;
 
 use super::bed_file::{read_bed, read_text};
 use super::document::print_beds;
-use super::known::{BED_FILE, PARAMETERS};
+use super::known::{BED_DRAFT, BED_FILE, PARAMETERS};
 use super::session::{az, failed, now_unix_s};
 use super::{host_keys, known, old, prices, shown};
 use crate::console::{print_lines, tell};
@@ -46,6 +47,7 @@ pub fn command(path: &Path, ssh_from: &[Prefix], json: bool) -> Result<(), Failu
     let files = Files::write(&bed, &prepared, &key, &prefixes)?;
     let mut resources = BTreeMap::new();
     let created = created(az, &bed, &prepared, &files, &mut resources);
+    files.remove_draft();
     known::note(&bed.name, Some(&prepared.subscription));
     let down = prepared.subscription.down(&bed.name);
     let commands = (up_command(path, ssh_from), down.as_str());
@@ -137,7 +139,8 @@ fn announce(bed: &Bed, prepared: &Prepared) {
     ));
 }
 
-/// Requests the deployment and waits for its end. `resources` has the last state of each resource, also after an error.
+/// Requests the deployment and waits for its end. `resources` has the last state of each resource, also after an error. The file of the bed is
+/// stored when Azure has accepted the deployment: a refused one changes no bed.
 fn created(
     az: &mut dyn Az,
     bed: &Bed,
@@ -145,7 +148,7 @@ fn created(
     files: &Files,
     resources: &mut BTreeMap<String, State>,
 ) -> Result<Vec<Host>, BedError> {
-    create(az, bed, prepared, &files.template, &files.parameters)?;
+    create(az, bed, prepared, &files.template, &files.parameters, &mut || files.store_bed())?;
     progress::watch(az, bed, &prepared.subscription, &mut |step: &Step| {
         resources.insert(step.resource.clone(), step.state);
         tell(&format!("  {} {}", step.resource, state_words(step.state)));
@@ -198,22 +201,29 @@ fn up_command(path: &Path, ssh_from: &[Prefix]) -> String {
     command
 }
 
-/// Template and parameters of a deployment, in the user's folder for data: `az` reads them, and they show later what was deployed. The file of the
-/// bed is beside them, for commands that ask Azure nothing.
+/// Template and parameters of a deployment, in the user's folder for data: `az` reads them, and they show later what was requested. The file of the
+/// bed is beside them, for commands that ask Azure nothing: as a draft until Azure has accepted the deployment.
 struct Files {
     template: PathBuf,
     parameters: PathBuf,
+    bed: PathBuf,
+    draft: PathBuf,
 }
 
 impl Files {
     fn write(bed: &Bed, prepared: &Prepared, key: &PublicKey, prefixes: &[Prefix]) -> Result<Self, Failure> {
         let folder = program::beds_folder()?.join(&bed.name);
-        let files = Self { template: folder.join("template.json"), parameters: folder.join(PARAMETERS) };
+        let files = Self {
+            template: folder.join("template.json"),
+            parameters: folder.join(PARAMETERS),
+            bed: folder.join(BED_FILE),
+            draft: folder.join(BED_DRAFT),
+        };
         let parameters = template::deployment_parameters(key, prefixes, &prepared.tags);
         let texts = [
             (&files.template, template::text(&template::template(bed)).kind(Kind::Internal)?),
             (&files.parameters, template::text(&parameters).kind(Kind::Internal)?),
-            (&folder.join(BED_FILE), bed.file_text()),
+            (&files.draft, bed.file_text()),
         ];
         for (path, text) in &texts {
             output_file::create_folder(&folder)
@@ -226,6 +236,19 @@ impl Files {
                 })?;
         }
         Ok(files)
+    }
+
+    /// Makes the draft of the bed its file.
+    fn store_bed(&self) {
+        if let Err(error) = fs::rename(&self.draft, &self.bed) {
+            tell(&format!("warning: failed to write {}: {error}", self.bed.display()));
+        }
+    }
+
+    /// Removes the draft of a bed whose deployment Azure has not accepted.
+    fn remove_draft(&self) {
+        // After `store_bed` there is none.
+        drop(fs::remove_file(&self.draft));
     }
 }
 

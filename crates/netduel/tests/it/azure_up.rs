@@ -6,6 +6,7 @@ use netduel_test_support::NewNamespace;
 use serde_json::{Value, json};
 
 use crate::azure::{Scene, UP, answers, fails, operation, prints, usage};
+use crate::azure_answers::QUOTA;
 use crate::support::Finished;
 
 /// Runs a test in a network namespace whose way to the Internet has this source address.
@@ -183,6 +184,53 @@ fn commands_of_messages_are_for_the_subscription_of_the_command_line() {
     // The group stays, so that the command can be repeated.
     scene.answer("group delete", json!([{}]));
     assert_named(&scene, &["down", "x", "--yes", "--no-wait"], 0, "the bed x; `netduel azure list");
+    scene.bench.assert_nothing_left();
+}
+
+#[test]
+fn file_of_the_bed_is_that_of_the_last_deployment_that_azure_accepted() {
+    let mut scene = Scene::new();
+    let key = format!("ssh_key = {:?}", scene.at("key.pub").display().to_string());
+    let folder = scene.at("state/netduel/azure/x");
+    let file = folder.join("bed.toml");
+    let names = || -> Vec<String> {
+        let entries = fs::read_dir(&folder).unwrap().flatten();
+        entries.map(|entry| entry.file_name().into_string().unwrap()).collect()
+    };
+    scene.answer("deployment group create", fails(QUOTA));
+    let error = scene.run(&UP).expect_code(12).stderr;
+    assert!(error.contains("netduel azure down x"), "{error}");
+    assert!(names().iter().all(|name| !name.starts_with("bed")), "{:?}", names());
+    // The group exists, so completions of `down` have it.
+    assert_eq!(scene.run(&["complete", "beds"]).expect_code(0).stdout, "x\n");
+
+    scene.answer("deployment group create", json!([{}]));
+    scene.run(&UP).expect_code(0);
+    let accepted = fs::read_to_string(&file).unwrap();
+    assert!(accepted.contains("two-nic"), "{accepted}");
+    // Azure refuses a bed in a zone.
+    scene.bed("Standard_D4s_v3", &format!("{key}\nzone = 1"));
+    scene.answer("deployment group create", fails(QUOTA));
+    scene.run(&UP).expect_code(12);
+    assert_eq!(fs::read_to_string(&file).unwrap(), accepted);
+    // netduel refuses another type.
+    scene.answer("deployment group create", json!([{}]));
+    let tags = json!({ "netduel": "x", "netduel-type": "two-nic" });
+    let group = json!({ "name": "netduel-x", "location": "westeurope", "tags": tags });
+    scene.answer("group show", prints(&group));
+    scene.bed("Standard_D4s_v3", &format!("{key}\ntype = \"toggle\""));
+    let error = scene.run(&UP).expect_code(12).stderr;
+    assert!(error.contains("exists with the type two-nic"), "{error}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), accepted);
+    // What fails later was accepted, and is completed by the next `up`.
+    scene.bed("Standard_D4s_v3", &format!("{key}\nzone = 1"));
+    let failed =
+        json!({ "provisioningState": "Failed", "error": { "code": "DeploymentFailed", "message": "x" } });
+    scene.answer("deployment group show", prints(&failed));
+    scene.run(&UP).expect_code(12);
+    let zone = fs::read_to_string(&file).unwrap();
+    assert!(zone.contains("zone = 1"), "{zone}");
+    assert!(names().iter().all(|name| !name.starts_with("bed.draft")), "{:?}", names());
     scene.bench.assert_nothing_left();
 }
 
