@@ -7,6 +7,16 @@ use netduel_model::run::RunEnd;
 
 use crate::surroundings::{Script, run};
 
+/// What the errors of Azure are.
+const PAGE: &str = include_str!("../../../../docs/azure-errors.md");
+
+/// The page has the end of an error, from these words on.
+#[track_caller]
+fn assert_on_page(error: &str, start: &str) {
+    let end = error.find(start).and_then(|at| error.get(at..)).unwrap_or(error);
+    assert!(PAGE.contains(end), "docs/azure-errors.md lacks this text: {end}");
+}
+
 /// Two arms with and without accelerated networking at the client, each with two workloads.
 fn plan() -> ResolvedPlan {
     let host = |name: &str, last: u8| {
@@ -90,6 +100,9 @@ fn machine_is_not_stopped_without_permission() {
         assert!(text.contains("--allow-deallocate"), "{text}");
         let why = if refuses_live { "not while it runs" } else { "the guest shows no virtual function" };
         assert!(text.contains(why), "{text}");
+        if !refuses_live {
+            assert_on_page(&text, "accelerated networking of n is on");
+        }
         assert!(script.provided.iter().all(|one| !one.starts_with("stopped: ")), "{:?}", script.provided);
         assert_eq!(script.provided.last().map(String::as_str), Some("restore"));
     }
@@ -118,6 +131,7 @@ fn guest_without_the_nic_is_named() {
     let text = run(&plan(), &mut script).unwrap_err().to_string();
     assert!(text.contains("no interface with the MAC address 00:0d:3a:00:00:07 of n"), "{text}");
     assert!(text.contains("although its machine was stopped"), "{text}");
+    assert_on_page(&text, "although its machine was stopped");
 }
 
 #[test]

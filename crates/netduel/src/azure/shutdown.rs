@@ -43,5 +43,7 @@ mod tests {
         assert_eq!(warned(1700.0), None);
         let text = warned(1800.0).unwrap();
         assert!(text.contains("bed x at 19:00 UTC is in 29 min, and its runs may take 30 min: "), "{text}");
+        let page = include_str!("../../../../docs/azure-errors.md");
+        assert!(page.contains(&text), "docs/azure-errors.md lacks this text: {text}");
     }
 }

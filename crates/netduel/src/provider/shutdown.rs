@@ -71,8 +71,10 @@ mod tests {
         next.unix_s = u64::MAX;
         assert!(next.refuse("c", &own).is_ok() && next.not_started(from_ref(&own)).is_none());
         next.unix_s = 0;
-        let error = next.refuse("vm1 in no proximity group", &own).unwrap_err().to_string();
-        assert!(error.starts_with("vm1 in no proximity group: the daily shutdown of the bed at 19:00 UTC"));
+        let error = next.refuse("vm1 in the proximity group near", &own).unwrap_err().to_string();
+        assert!(error.contains("group near: the daily shutdown of the bed at 19:00 UTC has"), "{error}");
+        let page = include_str!("../../../../docs/azure-errors.md");
+        assert!(page.contains(&error), "docs/azure-errors.md lacks this text: {error}");
         assert!(next.refuse("c", &other).is_ok());
         let message = next.not_started(&[own, other]).unwrap();
         assert!(message.starts_with("not started again: vm1; "), "{message}");

@@ -45,6 +45,18 @@ pub fn failed(code: &str, message: &str) -> [(&'static str, Value); 2] {
     ]
 }
 
+/// A deployment in which a VM failed for a reason that Azure does not name.
+pub fn failed_without_cause() -> [(&'static str, Value); 2] {
+    let [all, _] = failed("", "");
+    [all, ("deployment operation group list", operation("vm1", "Failed", &Value::Null))]
+}
+
+/// A deployment that ended in this state with this error, none of whose resources failed.
+pub fn ended(state: &str, error: &Value) -> [(&'static str, Value); 2] {
+    let all = json!({ "provisioningState": state, "error": error });
+    [("deployment group show", prints(&all)), ("deployment operation group list", prints(&json!([])))]
+}
+
 /// A group of the bed's name that exists.
 pub fn group(region: &str, tags: &Value) -> [(&'static str, Value); 2] {
     let group = json!({ "name": "netduel-x", "location": region, "tags": tags });

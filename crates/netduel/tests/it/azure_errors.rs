@@ -11,36 +11,36 @@ use serde_json::{Value, json};
 
 use crate::azure::{Scene, UP, fails, operation, prints, usage};
 use crate::azure_answers::{
-    CONFLICT, EXPIRED, NO_CAPACITY, NOT_BOOTED, OFFLINE, QUOTA, bed_with, deleting, failed, group,
-    of_another_user, offered,
+    CONFLICT, EXPIRED, NO_CAPACITY, NOT_BOOTED, OFFLINE, QUOTA, bed_with, deleting, ended, failed,
+    failed_without_cause, group, of_another_user, offered,
 };
-use crate::azure_run::{PLAN, interfaces, machines};
-use crate::support::{Finished, STREAM, UnderWay, signal, until};
+use crate::azure_errors_of_runs::before_a_run;
+use crate::support::{Finished, UnderWay, signal, until};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/azure-errors.md");
 const INTRODUCTION: &str = "# Errors of `netduel azure`
 
 What `netduel azure` prints for each error of Azure, of `az` and of the bed file, with its [exit code](exit-codes.md): 2 for input to correct, 3 for a program or a login that is
-missing, 12 for an error of Azure. The test `azure_errors.rs` writes this page: it gives the program answers in the form of `az` 2.91, and copies what the program prints.
+missing, 5 for a file that cannot be written, 12 for an error of Azure. The test `azure_errors.rs` writes this page: it gives the program answers in the form of `az` 2.91, and copies what the program prints.
 The messages of Azure about sizes, capacity and refused changes are examples. [docs/beds.md](beds.md#errors) has the same as a table.
 ";
 /// The heading of the section that tests with VMs compare with what the program prints.
 const DURING_A_RUN: &str = "\n## During a run\n";
 /// An error, and how it comes about.
-struct Case {
-    title: &'static str,
+pub struct Case {
+    pub title: &'static str,
     /// The answers of `az` that differ from those of a bed that can be created.
-    answers: Vec<(&'static str, Value)>,
+    pub answers: Vec<(&'static str, Value)>,
     /// Keys of the bed file besides name, region, size and key.
-    keys: &'static str,
+    pub keys: &'static str,
     /// What else there is before the command.
-    prepare: fn(&Scene),
-    run: fn(&Scene, &[&str]) -> Finished,
-    words: Vec<&'static str>,
-    code: i32,
+    pub prepare: fn(&Scene),
+    pub run: fn(&Scene, &[&str]) -> Finished,
+    pub words: Vec<&'static str>,
+    pub code: i32,
 }
 
-fn case(title: &'static str, answers: impl IntoIterator<Item = (&'static str, Value)>) -> Case {
+pub fn case(title: &'static str, answers: impl IntoIterator<Item = (&'static str, Value)>) -> Case {
     Case {
         title,
         answers: answers.into_iter().collect(),
@@ -64,7 +64,7 @@ fn without_az(scene: &Scene, words: &[&str]) -> Finished {
 }
 
 /// With Ctrl-C while `az` waits for Azure, which leaves no process.
-fn interrupted(scene: &Scene, words: &[&str]) -> Finished {
+pub fn interrupted(scene: &Scene, words: &[&str]) -> Finished {
     let command = UnderWay::start(scene.netduel(words));
     assert!(until(|| scene.at("waits").exists()));
     signal(command.pid(), Signal::INT);
@@ -84,9 +84,19 @@ fn price() -> [(&'static str, Value); 1] {
 fn of_the_input() -> Vec<Case> {
     let usage = |title, words: &[&'static str]| Case { words: words.to_vec(), code: 2, ..case(title, []) };
     vec![
+        usage("There is no bed file", &["azure", "check", "y.toml"]),
         Case {
             keys: "zone = 7\nspot = \"yes\"",
             ..usage("Values that the file cannot have", &["azure", "check", "x.toml"])
+        },
+        Case {
+            keys: "size = \"Standard_D4s_v5\"",
+            prepare: |scene| scene.bed("Standard_D4s_v5", ""),
+            ..usage("The size requires accelerated networking", &["azure", "check", "x.toml"])
+        },
+        Case {
+            keys: "image = \"windows-server-2022\"",
+            ..usage("There is no agent for the image", &["azure", "check", "x.toml"])
         },
         usage("No address for ssh", &["azure", "up", "x.toml"]),
         Case {
@@ -107,6 +117,8 @@ fn of_the_input() -> Vec<Case> {
         },
         usage("Ssh from the whole world", &["azure", "up", "x.toml", "--ssh-from", "0.0.0.0/0"]),
         usage("Ssh from an IPv6 prefix", &["azure", "up", "x.toml", "--ssh-from", "2001:db8::1/128"]),
+        usage("A text that is no subscription", &["azure", "list", "--subscription", "a/b"]),
+        usage("A text that is no bed", &["azure", "down", "X"]),
         Case {
             answers: group("westeurope", &json!({ "netduel": "x" })).to_vec(),
             ..usage("Deletion without a terminal and without `--yes`", &["azure", "down", "x"])
@@ -141,14 +153,12 @@ fn before_anything_is_created() -> Vec<Case> {
     let in_zone = json!({ "restrictions": [
         { "type": "Zone", "reasonCode": "NotAvailableForSubscription", "restrictionInfo": zones },
     ] });
-    let throttled =
-        "ERROR: (TooManyRequests) The request is being throttled as the limit has been reached.\n";
     let bed = json!({ "netduel": "x" });
     let vms = json!(["vm1", "vm2", "vm3", "vm4"].map(|vm| json!({ "name": vm, "tags": bed })));
     let kind = "Microsoft.DevTestLab/schedules";
     let schedule = |vm: &str| json!({ "name": format!("shutdown-computevm-{vm}"), "type": kind });
     let schedules = json!(["vm1", "vm2"].map(schedule));
-    vec![
+    let mut cases = vec![
         case("The quota is too small", [("vm list-usage", usage("4"))]),
         case("The region does not have the size", [("vm list-skus", prints(&json!([])))]),
         case("The subscription may not use the size", offered(&restricted)),
@@ -156,6 +166,7 @@ fn before_anything_is_created() -> Vec<Case> {
             keys: "zone = 1",
             ..case("The subscription may not use the size in the zone", offered(&in_zone))
         },
+        Case { keys: "zone = 2", ..case("The zone does not have the size", []) },
         case("The size has no accelerated networking", offered(&capabilities("False", "2"))),
         case("The size has too few NICs", offered(&capabilities("True", "1"))),
         Case {
@@ -186,10 +197,34 @@ fn before_anything_is_created() -> Vec<Case> {
         },
         case("Another user created the bed", of_another_user()),
         case("Azure is deleting the bed", deleting()),
+    ];
+    cases.extend(of_calls_and_files());
+    cases
+}
+
+/// Calls of `az` without an answer, beds that are not there, and a file that cannot be written.
+fn of_calls_and_files() -> Vec<Case> {
+    let throttled =
+        "ERROR: (TooManyRequests) The request is being throttled as the limit has been reached.\n";
+    let down = ["azure", "down", "x", "--yes"];
+    vec![
         case("There is no connection", [("group exists", fails(OFFLINE))]),
         case("Azure limits the rate of requests", [("group exists", fails(throttled))]),
         case("An answer that netduel does not understand", [("vm list-skus", prints(&json!("none")))]),
-        Case { words: vec!["azure", "down", "x", "--yes"], ..case("There is no such bed", []) },
+        case("`az` fails without a message", [("group exists", json!([{ "code": 1 }]))]),
+        Case { words: down.to_vec(), ..case("There is no such bed", []) },
+        Case {
+            words: [&down[..], &["--subscription", "paid"]].concat(),
+            ..case("There is no such bed in the subscription of the command line", [])
+        },
+        Case {
+            prepare: |scene| {
+                fs::create_dir_all(scene.at("state/netduel")).unwrap();
+                fs::write(scene.at("state/netduel/azure"), "").unwrap();
+            },
+            code: 5,
+            ..case("The template cannot be stored", [])
+        },
     ]
 }
 
@@ -212,91 +247,6 @@ fn before_a_deletion() -> Vec<Case> {
             run: interrupted,
             code: 130,
             ..case("Ctrl-C during a deletion", bed().chain([("group delete", waits)]))
-        },
-    ]
-}
-
-/// A deployed bed whose VMs have this state, and `plan.toml`, which is to run on it.
-fn deployed(state: &str) -> Vec<(&'static str, Value)> {
-    let bed = group("westeurope", &json!({ "netduel": "x", "netduel-shutdown": "19:00" }));
-    let vms = [
-        ("vm list --resource-group", prints(&machines(state))),
-        ("network nic list", prints(&interfaces(true))),
-    ];
-    bed.into_iter().chain(vms).collect()
-}
-
-/// A plan for the networks of the bed. It has no warning of few blocks.
-fn plan(scene: &Scene) {
-    let plan = PLAN.replace("[design]\nblocks_min = 2\nblocks_max = 2\n", "");
-    scene.bench.plan(&format!("{plan}{STREAM}"));
-}
-
-/// The plan with an arm in a network that the bed does not have.
-fn other_plan(scene: &Scene) {
-    plan(scene);
-    let file = scene.at("plan.toml");
-    let text = fs::read_to_string(&file).unwrap();
-    fs::write(&file, text.replace("network = \"accelerated\"", "network = \"test\"")).unwrap();
-}
-
-/// Two plans with an arm in a network that the bed does not have.
-fn other_plans(scene: &Scene) {
-    other_plan(scene);
-    let text = fs::read_to_string(scene.at("plan.toml")).unwrap();
-    fs::write(scene.at("other.toml"), text.replace("name = \"networks\"", "name = \"other\"")).unwrap();
-}
-
-/// A bed whose VMs are stopped, with the price of its last `up` and a budget that it exceeds.
-fn expensive() -> Vec<(&'static str, Value)> {
-    let tags = json!({ "netduel": "x", "netduel-price": "2 EUR", "netduel-budget": "40 EUR", "netduel-shutdown": "off" });
-    deployed("VM deallocated").into_iter().chain(group("westeurope", &tags)).collect()
-}
-
-/// A bed whose VMs are stopped, and do not run after a request to start them.
-fn starting() -> Vec<(&'static str, Value)> {
-    starting_with(&json!({ "when": "requested", "create": "waits", "hang": true }))
-}
-
-/// The same with this answer to a look at the VMs after the request.
-fn starting_with(look: &Value) -> Vec<(&'static str, Value)> {
-    let stopped = machines("VM deallocated").to_string();
-    let vms = json!([look, { "out": stopped }]);
-    let requests = [("vm list --resource-group", vms), ("vm start", json!([{ "create": "requested" }]))];
-    deployed("VM deallocated").into_iter().chain(requests).collect()
-}
-
-fn before_a_run() -> Vec<Case> {
-    let of = |title, answers: Vec<(&'static str, Value)>, code| Case {
-        words: vec!["azure", "run", "plan.toml"],
-        prepare: plan,
-        code,
-        ..case(title, answers)
-    };
-    let named = |case: Case| Case { words: vec!["azure", "run", "plan.toml", "--bed", "x"], ..case };
-    let start = vec!["azure", "run", "plan.toml", "--bed", "x", "--start"];
-    let started = |case: Case| Case { words: start.clone(), ..case };
-    let several = ["azure", "run", "plan.toml", "other.toml"];
-    let bed = |name: &str| json!({ "name": format!("netduel-{name}"), "location": "westeurope", "tags": { "netduel": name } });
-    let logged_out = json!({ "when": "requested", "err": EXPIRED, "code": 1 });
-    let two = vec![("group list", prints(&json!([bed("x"), bed("y")])))];
-    vec![
-        of("There is no bed", Vec::new(), 12),
-        of("There are several beds", two, 2),
-        named(of("The VMs do not run", deployed("VM deallocated"), 12)),
-        started(of("The VMs would cost more than the budget", expensive(), 12)),
-        started(Case { run: interrupted, ..of("Ctrl-C while the VMs start", starting(), 130) }),
-        started(of("The login expires while the VMs start", starting_with(&logged_out), 3)),
-        named(Case { prepare: other_plan, ..of("The plan does not fit the bed", deployed("VM running"), 2) }),
-        Case {
-            words: [&several[..], &["--bed", "x"]].concat(),
-            prepare: other_plans,
-            ..of("None of several plans fits the bed", deployed("VM running"), 2)
-        },
-        Case {
-            words: [&several[..], &["--json"]].concat(),
-            prepare: other_plans,
-            ..of("Several plans and one JSON document", Vec::new(), 2)
         },
     ]
 }
@@ -352,11 +302,25 @@ fn during_the_deployment() -> Vec<Case> {
             ),
         ),
         case(
+            "Accelerated networking is not permitted, and Azure lists no size",
+            failed("VMSizeIsNotPermittedToEnableAcceleratedNetworking", "It is not permitted."),
+        ),
+        case(
             "Azure cannot change it of a VM that exists",
             failed("PropertyChangeNotAllowed", "Changing property 'osDisk.managedDisk' is not allowed."),
         ),
         case("A VM does not report that it has booted", failed("OSProvisioningTimedOut", NOT_BOOTED)),
         case("Any other error", failed("Conflict", "The operation cannot be completed at this time.")),
+        case("Azure names no cause", failed_without_cause()),
+        case(
+            "The deployment fails without a resource that failed",
+            ended("Failed", &json!({ "code": "DeploymentFailed", "message": "The template is not valid." })),
+        ),
+        case("The deployment is canceled", ended("Canceled", &Value::Null)),
+        Case {
+            keys: "subscription = \"paid\"",
+            ..case("The subscription is that of the bed file", [("deployment group create", fails(QUOTA))])
+        },
         Case {
             run: interrupted,
             code: 130,

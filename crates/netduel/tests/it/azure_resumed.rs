@@ -6,6 +6,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::azure::prints;
+use crate::azure_errors::{assert_on_page, error_line};
 use crate::azure_run::{Scene, machines, with_vms};
 use crate::support::{UnderWay, signal};
 use crate::vms::assert_names;
@@ -46,6 +47,7 @@ fn run_on_a_bed_is_resumed_only_in_the_subscription_that_has_its_vms() {
             &error,
             &["there is no bed x in the subscription other", "`az account set --subscription NAME` changes"],
         );
+        assert_on_page(error_line(&error));
         // Another bed of this name.
         fs::write(scene.at("exists"), "").unwrap();
         scene.answer("vm list --resource-group", with_id("00000000-0000-0000-0000-00000000000B"));
@@ -54,6 +56,9 @@ fn run_on_a_bed_is_resumed_only_in_the_subscription_that_has_its_vms() {
             &error,
             &["the VM vm1 of the bed x is not the one with which the run began", "az account set"],
         );
+        // The name of the run comes before it.
+        let (_, why) = error_line(&error).split_once(": the VM").unwrap();
+        assert_on_page(&format!("the VM{why}"));
         assert_eq!(calls(scene), before, "{}", scene.calls());
 
         scene.answer("account show", subscription("2", "fake"));

@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
+use crate::azure_errors::{assert_on_page, error_line};
 use crate::azure_run::{PLAN, Scene as BedScene};
 use crate::azure_treatments::{NEAR, Scene, UPDATE, live, placement, switch, with_interface};
 use crate::support::{Finished, VOLUME};
@@ -37,6 +38,16 @@ fn undo_leaves_a_vm_stopped_after_its_daily_shutdown() {
     // Before the shutdown it runs again.
     let ended = undo(&scene, &["start", "vm1", "--shutdown-at", "99999999999"]).expect_code(0).stderr;
     assert!(!scene.has("stopped") && !ended.contains("not started"), "{ended} {:?}", scene.calls());
+    scene.bench.assert_nothing_left();
+}
+
+#[test]
+fn undo_that_azure_accepts_and_does_not_make_names_the_stop_of_the_vm() {
+    let scene = Scene::new(live(), [&switch(false), &switch(true)], "100 ms");
+    scene.answer(&format!("{UPDATE} true"), json!([{}]));
+    let error = undo(&scene, &["nic", "n", "--accelerated", "true"]).expect_code(12).stderr;
+    assert_on_page(error_line(&error));
+    assert_eq!(scene.count("vm "), 0, "{:?}", scene.calls());
     scene.bench.assert_nothing_left();
 }
 
