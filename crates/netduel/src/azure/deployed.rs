@@ -40,13 +40,21 @@ pub fn doing(verb: &str, name: Option<&str>) -> String {
     name.map_or_else(|| format!("{verb} the bed"), |name| format!("{verb} the bed {name}"))
 }
 
-/// The bed with a name; without a name the only one, of those that no other user created if there are such. `how` says how one of several is named.
+/// What to do where a command without a name does not find one bed.
+pub struct Remedies<'t> {
+    /// There is none.
+    pub none: &'t str,
+    /// There are several.
+    pub several: &'t str,
+}
+
+/// The bed with a name; without a name the only one, of those that no other user created and that Azure is not deleting if there are such.
 pub fn choose(
     az: &mut dyn Az,
     name: Option<&str>,
     subscription: &Subscription,
     doing: &str,
-    how: &str,
+    remedies: &Remedies<'_>,
 ) -> Result<(Group, Tags), Failure> {
     let failed = |error: BedError| failed(doing, error);
     let group = if let Some(name) = name {
@@ -58,9 +66,9 @@ pub fn choose(
     } else {
         let beds = groups::list(az, subscription).map_err(|error| failed(error.into()))?;
         known::forget_gone(subscription, |bed| beds.iter().any(|(_, tags)| tags.bed == bed));
-        let is_own = |tags: &Tags| !tags.is_of_other(subscription.user.as_deref());
-        let (own, of_others): (Vec<_>, Vec<_>) = beds.into_iter().partition(|(_, tags)| is_own(tags));
-        only(if own.is_empty() { of_others } else { own }, subscription, how)?
+        let user = subscription.user.as_deref();
+        let beds = preferred(beds, |(_, tags)| !tags.is_of_other(user));
+        only(preferred(beds, |(group, _)| !group.is_being_deleted()), subscription, remedies)?
     };
     // A group that was found has the tag.
     let tags =
@@ -89,7 +97,9 @@ impl Deployed {
         let failed = |error: BedError| failed(&doing, error);
         let subscription = subscription.or(subscription_of_file.as_deref());
         let subscription = Subscription::find(az, subscription).map_err(failed)?;
-        let (group, tags) = choose(az, name.as_deref(), &subscription, &doing, "name one with --bed")?;
+        let none = "create one with `netduel azure up BED.toml`";
+        let remedies = Remedies { none, several: "name one with --bed" };
+        let (group, tags) = choose(az, name.as_deref(), &subscription, &doing, &remedies)?;
         if group.is_being_deleted() {
             return Err(failed(BedError::BeingDeleted { bed: tags.bed, list: subscription.list() }));
         }
@@ -182,8 +192,18 @@ impl Deployed {
     }
 }
 
+/// Those beds that are preferred; all when there is none.
+fn preferred(beds: Vec<(Group, Tags)>, is_preferred: impl Fn(&(Group, Tags)) -> bool) -> Vec<(Group, Tags)> {
+    let (preferred, others): (Vec<_>, Vec<_>) = beds.into_iter().partition(is_preferred);
+    if preferred.is_empty() { others } else { preferred }
+}
+
 /// The only bed.
-fn only(beds: Vec<(Group, Tags)>, subscription: &Subscription, how: &str) -> Result<Group, Failure> {
+fn only(
+    beds: Vec<(Group, Tags)>,
+    subscription: &Subscription,
+    remedies: &Remedies<'_>,
+) -> Result<Group, Failure> {
     let names: Vec<String> = beds.iter().map(|(_, tags)| tags.bed.clone()).collect();
     let mut groups = beds.into_iter().map(|(group, _)| group);
     match (groups.next(), groups.next()) {
@@ -191,7 +211,7 @@ fn only(beds: Vec<(Group, Tags)>, subscription: &Subscription, how: &str) -> Res
         (None, _) => {
             let text =
                 format!("failed to find a bed: there is none in the subscription {}", subscription.name);
-            Err(Failure::message(Kind::Bed, text).remedy("create one with `netduel azure up BED.toml`"))
+            Err(Failure::message(Kind::Bed, text).remedy(remedies.none))
         }
         (Some(_), Some(_)) => {
             let text = format!(
@@ -199,7 +219,7 @@ fn only(beds: Vec<(Group, Tags)>, subscription: &Subscription, how: &str) -> Res
                 subscription.name,
                 names.join(", ")
             );
-            Err(Failure::message(Kind::Usage, text).remedy(how))
+            Err(Failure::message(Kind::Usage, text).remedy(remedies.several))
         }
     }
 }

@@ -18,20 +18,21 @@ use std::path::Path;
 
 use netduel_azure::az::Az;
 use netduel_azure::deployment::groups::Group;
-use netduel_azure::deployment::{BedError, Foreign, Subscription, groups};
+use netduel_azure::deployment::{BedError, DatedPrice, Foreign, Subscription, budget, groups};
 use netduel_azure::tags::Tags;
 use netduel_azure::template;
-use netduel_model::bed;
+use netduel_model::bed::shutdown::ShutdownTime;
+use netduel_model::bed::{self, Bed, Layout};
 use netduel_report::json::bed::CheckedBed;
 
 use crate::cli::azure::{AzureCommand, BedArg};
 use crate::confirmation::confirmed;
-use crate::console::{print, print_exact, print_json, print_lines};
+use crate::console::{print, print_exact, print_json, print_lines, tell};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::program;
 pub use bed_file::check_fit;
 use bed_file::read_bed;
-use deployed::{Wanted, choose, doing};
+use deployed::{Remedies, Wanted, choose, doing};
 use document::print_beds;
 use session::{az, failed, now_unix_s};
 
@@ -60,11 +61,23 @@ fn check(path: &Path, looks_up_price: bool, json: bool) -> Result<(), Failure> {
     let bed = read_bed(path)?;
     let file = path.display().to_string();
     let price = if looks_up_price { prices::look_up(&bed)? } else { prices::known(&bed) };
+    warn_of_budget(&bed, price.as_ref());
     if json {
         let price = price.as_ref().map(|price| (&price.of_vm, price.read_unix_s));
         return print_json(&CheckedBed::of(&file, &bed, price, &program::origin()));
     }
     print_lines(&shown::checked(&file, &bed, price.as_ref(), looks_up_price))
+}
+
+/// Warns of a bed that `up` would refuse now because of its budget, as far as its price is known.
+fn warn_of_budget(bed: &Bed, price: Option<&DatedPrice>) {
+    let Some(DatedPrice { of_vm, .. }) = price else { return };
+    let price = Some(of_vm.times(Layout::of(bed).vms.len() as f64));
+    let (now, lead_min) = (now_unix_s(), ShutdownTime::CREATION_MIN);
+    let tags = Tags { price, ..Tags::of(bed, now) };
+    if let Err(error) = budget::check(&tags, &bed.size.name, &bed.region, now, lead_min) {
+        tell(&format!("warning: `netduel azure up` would refuse the bed: {error}"));
+    }
 }
 
 /// How a bed is deleted.
@@ -88,8 +101,9 @@ fn down(
     let az: &mut dyn Az = &mut az;
     let wanted = subscription.or(subscription_of_file.as_deref());
     let subscription = Subscription::find(az, wanted).map_err(|error| failed(&doing, error))?;
-    let how = format!("name one, for example `{}`", subscription.down("NAME"));
-    let (group, tags) = choose(az, name.as_deref(), &subscription, &doing, &how)?;
+    let several = format!("name one, for example `{}`", subscription.down("NAME"));
+    let remedies = Remedies { none: "name another subscription with --subscription", several: &several };
+    let (group, tags) = choose(az, name.as_deref(), &subscription, &doing, &remedies)?;
     let name = tags.bed.as_str();
     if deletion.yes && tags.is_of_other(subscription.user.as_deref()) {
         return Err(failed(&doing, BedError::OfOther { bed: name.to_owned() })
@@ -159,7 +173,7 @@ fn list(wanted: Option<&str>, json: bool) -> Result<(), Failure> {
         return print(&format!("there is no bed in the subscription {}\n", subscription.name));
     }
     let user = subscription.user.as_deref();
-    let line = |(group, tags): &(Group, Tags)| shown::listed(&group.location, tags, user, now);
+    let line = |(group, tags): &(Group, Tags)| shown::listed(group, tags, user, now);
     let lines: Vec<String> = beds.iter().map(line).collect();
     print_lines(&lines.concat())?;
     old::warn_of(&beds, &subscription, now);

@@ -3,6 +3,7 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use netduel_azure::command;
+use netduel_azure::deployment::groups::Group;
 use netduel_azure::deployment::{DatedPrice, Host, quotas};
 use netduel_azure::tags::Tags;
 use netduel_model::bed::layout::{End, Nic, NicUse};
@@ -116,7 +117,7 @@ fn nic(nic: &Nic) -> String {
 }
 
 /// A bed in a listing for this user, with a line end.
-pub fn listed(region: &str, tags: &Tags, user: Option<&str>, now_unix_s: u64) -> String {
+pub fn listed(group: &Group, tags: &Tags, user: Option<&str>, now_unix_s: u64) -> String {
     let age = match hours(tags, now_unix_s) {
         Some(hours) if hours < 1.0 => format!("{:.0} min old", hours * 60.0),
         Some(hours) if hours < 48.0 => format!("{hours:.1} h old"),
@@ -134,7 +135,8 @@ pub fn listed(region: &str, tags: &Tags, user: Option<&str>, now_unix_s: u64) ->
         None => "shutdown unknown".to_owned(),
     };
     let owner = if tags.is_of_other(user) { ", of another user" } else { "" };
-    format!("{}  {region}, {age}, {cost}, {shutdown}{owner}\n", tags.bed)
+    let state = if group.is_being_deleted() { ", being deleted" } else { "" };
+    format!("{}  {}, {age}, {cost}, {shutdown}{owner}{state}\n", tags.bed, group.location)
 }
 
 /// A bed in JSON, without its hosts.
@@ -208,9 +210,19 @@ pub fn host_lines(hosts: &[Host]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use netduel_azure::deployment::groups::GroupProperties;
     use netduel_model::bed::BedSpec;
 
     use super::*;
+
+    fn group(state: &str) -> Group {
+        Group {
+            name: "netduel-x".to_owned(),
+            location: "westeurope".to_owned(),
+            tags: None,
+            properties: Some(GroupProperties { provisioning_state: state.to_owned() }),
+        }
+    }
 
     fn tags(price: Option<&str>) -> Tags {
         Tags {
@@ -229,15 +241,18 @@ mod tests {
     #[test]
     fn listing_has_age_price_and_cost() {
         let now = 1_795_343_407 + 5400;
+        let here = group("Succeeded");
         assert_eq!(
-            listed("westeurope", &tags(Some("2.00 EUR")), Some("me"), now),
+            listed(&here, &tags(Some("2.00 EUR")), Some("me"), now),
             "x  westeurope, 1.5 h old, 2.00 EUR an hour, at most 3.00 EUR so far, shutdown at 19:00 UTC\n"
         );
-        let young = listed("westeurope", &tags(None), None, 1_795_343_407 + 120);
+        let young = listed(&here, &tags(None), None, 1_795_343_407 + 120);
         assert!(young.contains(", 2 min old, "), "{young}");
-        let unknown = listed("westeurope", &tags(None), Some("other"), now + 72 * 3600);
+        let unknown = listed(&here, &tags(None), Some("other"), now + 72 * 3600);
         assert!(unknown.contains("3 days old, price unknown"), "{unknown}");
         assert!(unknown.ends_with(", shutdown at 19:00 UTC, of another user\n"), "{unknown}");
+        let gone = listed(&group("Deleting"), &tags(None), None, now);
+        assert!(gone.ends_with(", shutdown at 19:00 UTC, being deleted\n"), "{gone}");
         let json = deployed("netduel-x", "westeurope", &tags(Some("2.00 EUR")), now);
         assert_eq!(json.created.as_deref(), Some("2026-11-22T10:30:07.000Z"));
         assert_eq!(json.cost_at_most, Some(Price { amount: 3.0, currency: "EUR".to_owned() }));

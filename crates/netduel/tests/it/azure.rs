@@ -279,7 +279,7 @@ fn down_without_a_bed_deletes_the_only_one_and_none_of_several() {
     assert!(!scene.at("exists").exists() && scene.calls().contains("group delete --name netduel-x"));
     scene.answer("group list", prints(&json!([])));
     let none = scene.run(&["azure", "down", "--yes"]).expect_code(12).stderr;
-    assert!(none.contains("there is none in the subscription fake"), "{none}");
+    assert!(none.contains("none in the subscription fake; name another subscription with --sub"), "{none}");
     scene.bench.assert_nothing_left();
 }
 

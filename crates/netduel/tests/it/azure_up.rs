@@ -235,6 +235,41 @@ fn file_of_the_bed_is_that_of_the_last_deployment_that_azure_accepted() {
 }
 
 #[test]
+fn bed_that_azure_is_deleting_is_marked_and_is_none_of_several() {
+    let mut scene = Scene::new();
+    fs::write(scene.at("exists"), "").unwrap();
+    let group = |name: &str, state: &str| {
+        let tags = json!({ "netduel": name });
+        let properties = json!({ "provisioningState": state });
+        json!({ "name": format!("netduel-{name}"), "location": "westeurope", "tags": tags, "properties": properties })
+    };
+    scene.answer("group list", prints(&json!([group("gone", "Deleting"), group("x", "Succeeded")])));
+    let listed = scene.run(&["azure", "list"]).expect_code(0).stdout;
+    let marked: Vec<bool> = listed.lines().map(|line| line.ends_with(", being deleted")).collect();
+    assert_eq!(marked, [true, false], "{listed}");
+    let down = scene.run(&["azure", "down", "--yes", "--json"]).expect_code(0);
+    assert_eq!(down.json()["removed"], json!(["x"]));
+}
+
+#[test]
+fn check_warns_of_a_bed_that_exceeds_its_budget_where_the_price_is_known() {
+    let mut scene = Scene::new();
+    scene.answer("rest --method get", prices("Standard_D4s_v3"));
+    let check = |scene: &Scene, budget: &str, words: &[&str]| {
+        scene.bed("Standard_D4s_v3", &format!("shutdown = \"off\"\nbudget = \"{budget}\""));
+        scene.run(&[&["azure", "check", "x.toml"][..], words].concat()).expect_code(0).stderr
+    };
+    let warning = "warning: `netduel azure up` would refuse the bed: the bed costs 12.00 USD a day";
+    assert_eq!(check(&scene, "11 USD", &[]), "");
+    for (budget, words, is_exceeded) in
+        [("11 USD", &["--price"][..], true), ("11 USD", &[][..], true), ("13 USD", &[][..], false)]
+    {
+        let printed = check(&scene, budget, words);
+        assert_eq!(printed.contains(warning), is_exceeded, "{budget}: {printed}");
+    }
+}
+
+#[test]
 fn price_is_looked_up_by_a_check_on_request_and_kept() {
     let mut scene = Scene::new();
     scene.answer("rest --method get", prices("Standard_D4s_v3"));
