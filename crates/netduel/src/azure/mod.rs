@@ -166,6 +166,7 @@ fn list(wanted: Option<&str>, json: bool) -> Result<(), Failure> {
     known::forget_gone(&subscription, |bed| beds.iter().any(|(_, tags)| tags.bed == bed));
     let now = now_unix_s();
     if json {
+        old::warn_of(&beds, &subscription, now);
         let beds = beds.iter().map(|(group, tags)| shown::deployed(&group.name, &group.location, tags, now));
         return print_beds(beds.collect(), Vec::new());
     }

@@ -202,10 +202,9 @@ fn bed_is_created_listed_and_deleted() {
     // Every command that asks Azure says so.
     let old = "warning: the bed x is older than its shutdown at 19:00 UTC";
     assert!(listed.stderr.contains(old) && again.stderr.contains(old), "{}", listed.stderr);
-    assert_eq!(
-        scene.run(&["azure", "list", "--json"]).expect_code(0).json()["beds"][0]["group"],
-        "netduel-x"
-    );
+    let document = scene.run(&["azure", "list", "--json"]).expect_code(0);
+    assert_eq!(document.json()["beds"][0]["group"], "netduel-x");
+    assert!(document.stderr.contains(old), "{}", document.stderr);
 
     let unasked = scene.run(&["azure", "down", "x"]).expect_code(2);
     assert!(unasked.stderr.contains("--yes") && scene.at("exists").exists(), "{}", unasked.stderr);
