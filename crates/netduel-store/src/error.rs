@@ -84,6 +84,8 @@ pub enum StoreError {
         wanted: String,
         /// The store's folder.
         folder: PathBuf,
+        /// Number of runs in it.
+        runs: usize,
         /// Runs with similar names.
         near: Vec<String>,
     },

@@ -368,7 +368,8 @@ impl Store {
                 near.push((*name).to_owned());
             }
         }
-        Ok(StoreError::NotFound { wanted: wanted.to_owned(), folder: self.folder.clone(), near })
+        let (wanted, folder) = (wanted.to_owned(), self.folder.clone());
+        Ok(StoreError::NotFound { wanted, folder, runs: ids.len(), near })
     }
 
     /// The names of all runs, sorted.

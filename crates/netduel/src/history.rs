@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 
 use netduel_model::run::{Run, RunHeader};
+use netduel_model::units::plural;
 use netduel_report::history::{History, PastRun, Selection};
 use netduel_report::json::history::HistoryDocument;
 use netduel_report::{analyse_run, document, html, markdown, terminal};
@@ -99,10 +100,13 @@ struct Earlier<'a> {
 impl<'a> Earlier<'a> {
     fn among(listed: &'a [RunSummary], newest: &RunHeader, args: &HistoryArgs) -> Self {
         let mut earlier = Self { runs: Vec::new(), left_out: Vec::new() };
+        let mut unnamed = 0_u32;
         // Of a run and its copies the run counts, where it has the notes.
         let (own, copies): (Vec<_>, Vec<_>) = listed.iter().partition(|one| one.copy_of.is_none());
         for summary in own.into_iter().chain(copies) {
             match &summary.contents {
+                // What is in it is not known, and so is what its name says.
+                Err(_) if redaction::is_on() => unnamed = unnamed.saturating_add(1),
                 Err(error) => {
                     earlier.left_out.push(format!("warning: {} is left out: {error}", summary.id));
                 }
@@ -110,6 +114,12 @@ impl<'a> Earlier<'a> {
                 Ok(contents) if !contents.in_use => earlier.add(&contents.header, newest, args),
                 Ok(_) => {}
             }
+        }
+        if unnamed > 0 {
+            let runs = plural(unnamed, "run");
+            let command = command_of(&["runs", "verify"]);
+            let text = format!("warning: left out: {runs} that cannot be read; `{command}` shows why");
+            earlier.left_out.push(text);
         }
         earlier
     }

@@ -5,10 +5,12 @@ use std::sync::OnceLock;
 use netduel_model::ids::RunId;
 use netduel_model::run::RunHeader;
 use netduel_model::shell;
+use netduel_model::units::plural;
 use netduel_store::{Store, StoreError};
 
 use crate::cli::shared::StoreArgs;
 use crate::exit::{Failure, Kind, OrFail as _};
+use crate::redaction;
 
 /// The environment's name for the store.
 const VARIABLE: &str = "NETDUEL_STORE";
@@ -56,11 +58,38 @@ pub fn command_of(words: &[&str]) -> String {
 
 /// A store error with its exit code: an unknown or ambiguous name is not a failure of the store.
 pub fn store_failure(error: StoreError) -> Failure {
+    if redaction::is_on()
+        && let Some(failure) = without_other_names(&error)
+    {
+        return failure;
+    }
     let kind = match &error {
         StoreError::NotFound { .. } | StoreError::Ambiguous { .. } => Kind::NoSuchRun,
         _ => Kind::Store,
     };
     Failure::new(kind, error)
+}
+
+/// The failure of a name that stands for no run, with the number of other runs in place of their names: these may have a name of a host or a
+/// user in them that no run that was read has. Absent where the error has no such name.
+fn without_other_names(error: &StoreError) -> Option<Failure> {
+    let command = command_of(&["runs"]);
+    let (text, remedy) = match error {
+        StoreError::NotFound { wanted, folder, runs, .. } if *runs > 0 => (
+            format!(
+                "failed to find run `{wanted}` in {}: it has {} of other names",
+                folder.display(),
+                plural(*runs, "run")
+            ),
+            format!("`{command}` lists them"),
+        ),
+        StoreError::Ambiguous { wanted, matches } => (
+            format!("failed to find run `{wanted}`: the names of {} begin so", plural(matches.len(), "run")),
+            format!("write more of its name; `{command}` lists them"),
+        ),
+        _ => return None,
+    };
+    Some(Failure::message(Kind::NoSuchRun, text).remedy(remedy))
 }
 
 /// Opens the store for a new run: it can be written, or the error comes before any host is started.

@@ -48,6 +48,7 @@ mod ports;
 mod quick;
 mod quick_packets;
 mod real_az;
+mod redacted_errors;
 mod redaction;
 mod run;
 mod run_changes;
