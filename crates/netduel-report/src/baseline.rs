@@ -352,6 +352,7 @@ impl Baseline {
     /// [`BaselineError`] when a type refuses a pseudonym.
     pub fn redacted(&self, redactor: &mut Redactor) -> Result<Self, BaselineError> {
         let refused = |error: RedactError| BaselineError(error.to_string());
+        redactor.show_names(&self.parts.plan);
         let mut in_texts = HostNames::new();
         for (pseudonym, name) in &self.in_texts {
             in_texts.insert(pseudonym.clone(), redactor.redact(name).map_err(refused)?);

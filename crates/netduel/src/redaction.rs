@@ -1,6 +1,7 @@
 //! `--redact`: one set of pseudonyms for everything that a command prints and writes. The pseudonyms are made in `netduel_model::redact`.
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use netduel_model::plan::ResolvedPlan;
 use netduel_model::redact::{RedactError, Redactor};
 use netduel_model::run::Run;
 use netduel_report::baseline::Baseline;
@@ -38,6 +39,15 @@ fn with<T>(value: T, redact: impl FnOnce(&mut Redactor, &T) -> Result<T, RedactE
 pub fn learn(value: &impl serde::Serialize) -> Result<(), Failure> {
     let Some(mut redactor) = redactor() else { return Ok(()) };
     redactor.learn(value).map_err(|error| Failure::new(Kind::Internal, error))
+}
+
+/// Learns the names of a plan before anything of it is shown, and decides how its arms and workloads are called.
+pub fn learn_plan(plan: &ResolvedPlan) -> Result<(), Failure> {
+    learn(plan)?;
+    if let Some(mut redactor) = redactor() {
+        redactor.show_names(plan);
+    }
+    Ok(())
 }
 
 /// Learns the names of a run before anything of it, or of another run of the same output, is shown.

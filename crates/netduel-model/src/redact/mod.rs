@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use crate::bed::layout::is_given_name;
 use crate::ids::{NAME_LEN_MAX, start_of_run_name};
+use crate::plan::ResolvedPlan;
 use crate::publication::TEXT_LEN_MAX;
 use crate::run::Run;
 pub use kinds::{Meaning, meaning};
@@ -34,6 +35,9 @@ pub struct Redactor {
     plans: BTreeMap<String, String>,
     /// Names of arms, workloads, labs and runs as they are shown, each with the name that it stands for.
     shown_names: BTreeMap<String, String>,
+    /// Those of these names that are shown otherwise than as words of a text, because another name is shown so or they are cut, each as it is
+    /// shown.
+    own_names: BTreeMap<String, String>,
 }
 
 /// A value that could not be rebuilt from its redacted form.
@@ -157,6 +161,16 @@ impl Redactor {
         }
     }
 
+    /// Decides how the arms and workloads of a plan are shown, before texts in which they are named. Learn the plan first.
+    pub fn show_names(&mut self, plan: &ResolvedPlan) {
+        for arm in &plan.arms {
+            self.short_name(arm.name.as_str());
+        }
+        for workload in &plan.workloads {
+            self.short_name(workload.as_str());
+        }
+    }
+
     /// The value with pseudonyms. Learn it first.
     ///
     /// # Errors
@@ -174,6 +188,7 @@ impl Redactor {
     /// # Errors
     /// As [`Self::redact`].
     pub fn redact_run(&mut self, run: &Run) -> Result<Run, RedactError> {
+        self.show_names(&run.header.plan);
         let mut header = self.redact(&run.header)?;
         for author in [&mut header.plan.report, &mut header.annotations.publication] {
             (author.logo, author.image) = (None, None);
@@ -195,8 +210,43 @@ impl Redactor {
         })
     }
 
-    /// The text with pseudonyms.
+    /// The text with pseudonyms. The arms, workloads and runs in it have the names that they are shown by.
     pub fn text(&mut self, text: &str) -> String {
+        let text = self.with_own_names_replaced(text);
+        self.words_and_runs(&text)
+    }
+
+    /// The text with names of arms, workloads and runs that are not shown as its other words, where they are whole words.
+    fn with_own_names_replaced(&self, text: &str) -> String {
+        if self.own_names.is_empty() {
+            return text.to_owned();
+        }
+        let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        let mut result = String::with_capacity(text.len());
+        for part in text.split_inclusive(|c| !is_of_name(c)) {
+            let word = part.trim_end_matches(|c| !is_of_name(c));
+            // A sentence may end behind it.
+            let candidates = [word, word.trim_end_matches('.')];
+            let found = candidates.into_iter().find_map(|name| Some((name, self.own_name(name)?)));
+            match found.and_then(|(name, shown)| Some((shown, part.strip_prefix(name)?))) {
+                Some((shown, behind)) => {
+                    result.push_str(shown);
+                    result.push_str(behind);
+                }
+                None => result.push_str(part),
+            }
+        }
+        result
+    }
+
+    /// How a name is shown that is not shown as a word of a text. One that is also shown in place of another may be redacted already.
+    fn own_name(&self, name: &str) -> Option<&str> {
+        let is_of_another = self.shown_names.get(name).is_some_and(|other| other != name);
+        self.own_names.get(name).map(String::as_str).filter(|_| !is_of_another)
+    }
+
+    /// The text with pseudonyms and names of runs.
+    fn words_and_runs(&mut self, text: &str) -> String {
         let text = self.with_run_names_replaced(text);
         self.words(&text)
     }
@@ -261,7 +311,9 @@ impl Redactor {
     fn string(&mut self, meaning: Meaning, text: &str) -> String {
         match meaning {
             Meaning::Word => text.to_owned(),
-            Meaning::Text | Meaning::PlanName => self.text(text),
+            Meaning::Text => self.text(text),
+            // The names of its runs begin with it, whatever arms and workloads are called.
+            Meaning::PlanName => self.words_and_runs(text),
             Meaning::Argument => self.argument(text),
             // It has no pseudonym, and is left out.
             Meaning::Author | Meaning::Organization if is_too_long(text) => text.to_owned(),
@@ -278,7 +330,7 @@ impl Redactor {
     /// of a host, or in what is cut off: trials belong to arms and workloads by their names.
     fn short_name(&mut self, text: &str) -> String {
         // A pseudonym may be longer than the name; both are of the same alphabet.
-        let whole = self.text(text);
+        let whole = self.words_and_runs(text);
         let start = |len_max: usize| whole.chars().take(len_max).collect::<String>();
         let mut name = start(NAME_LEN_MAX);
         let mut number = 1_u32;
@@ -288,6 +340,11 @@ impl Redactor {
             name = start(NAME_LEN_MAX.saturating_sub(end.len())) + &end;
         }
         self.shown_names.insert(name.clone(), text.to_owned());
+        if name == whole {
+            self.own_names.remove(text);
+        } else {
+            self.own_names.insert(text.to_owned(), name.clone());
+        }
         name
     }
 

@@ -410,6 +410,19 @@ fn arms_stay_distinct_when_their_names_are_replaced_and_cut() {
 }
 
 #[test]
+fn texts_name_arms_as_they_are_shown_where_two_differ_by_the_case_of_a_host() {
+    let mut redactor = knowing(&host(), &ssh());
+    let arms = ["via-DB-PROD7", "via-db-prod7"].map(|name| ArmName::new(name).unwrap());
+    redactor.learn(&arms).unwrap();
+    let shown = redactor.redact(&arms).unwrap().map(|arm| arm.to_string());
+    assert_eq!(shown, ["via-host-1", "via-host-1-2"]);
+    let text = "rr on via-db-prod7, B: via-DB-PROD7 against via-db-prod7. See via-db-prod7.html of db-prod7";
+    let expected = "rr on via-host-1-2, B: via-host-1 against via-host-1-2. See via-host-1.html of host-1";
+    assert_eq!(redactor.text(text), expected);
+    assert_eq!(redactor.text(expected), expected);
+}
+
+#[test]
 fn name_that_is_a_word_of_the_format_leaves_the_format_readable() {
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Given {

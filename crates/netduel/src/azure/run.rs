@@ -230,7 +230,7 @@ fn run_one(
     judge(&of_bed(&bed, &plan, &hosts), &bed, &home, args.allow_disagreement)?;
     let plan =
         plan.with_interfaces_of(&bed).map_err(|faults| misfit(&path, &text, &faults))?.with_paths_of(&bed);
-    redaction::learn(&plan)?;
+    redaction::learn_plan(&plan)?;
     redaction::learn(&bed)?;
     if !output.quiet {
         announce(&plan, &bed);

@@ -99,7 +99,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
     if args.seed.is_some() {
         plan.design.seed = args.seed;
     }
-    redaction::learn(&plan)?;
+    redaction::learn_plan(&plan)?;
     gate::check(&output.gate, &plan, Sides::Arms)?;
     output.check()?;
     let provider = provider(&plan, Home::default())?;

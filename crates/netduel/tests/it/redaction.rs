@@ -348,6 +348,35 @@ fn error_of_a_condition_has_pseudonyms_in_the_names_of_arms() {
     assert!(refused.contains("synthetic, via-host-") && !refused.contains("sendhost7"), "{refused}");
 }
 
+#[test]
+fn arms_that_differ_by_the_case_of_a_host_have_class_names_of_their_own_in_junit() {
+    let bench = Bench::new();
+    for run in ["before", "after"] {
+        let path = stored_run_of_hosts(&bench, run, ["sendhost7", "recvhost7"]);
+        let mut text = std::fs::read_to_string(&path).unwrap();
+        for (arm, own) in [("synthetic", "via-SendHost7"), ("accelerated", "via-sendhost7")] {
+            for key in ["name", "arm"] {
+                text = text.replace(&format!("\"{key}\":\"{arm}\""), &format!("\"{key}\":\"{own}\""));
+            }
+        }
+        std::fs::write(&path, text).unwrap();
+    }
+    let classes = |command: &[&str]| {
+        let shown = bench.run([command, &["--redact", "--format", "junit"]].concat()).expect_code(0).stdout;
+        assert!(!shown.to_lowercase().contains("sendhost7"), "{shown}");
+        let classes = shown.split("classname=\"").skip(1).filter_map(|rest| rest.split('"').next());
+        classes.map(str::to_owned).collect::<BTreeSet<String>>().into_iter().collect::<Vec<String>>()
+    };
+    let of_runs = classes(&["compare", "before", "after"]);
+    let arms: Vec<&str> = of_runs.iter().filter_map(|class| class.strip_suffix(", B against A")).collect();
+    let [baseline, other] = arms.as_slice() else { panic!("{of_runs:?}") };
+    assert_eq!(*other, format!("{baseline}-2"));
+    assert_eq!(classes(&["report", "before"]), [format!("{other} against {baseline}")]);
+    // The report calls them so, too.
+    let report = bench.run(["report", "before", "--redact", "--format", "md"]).expect_code(0).stdout;
+    assert!(report.contains(&format!("| metric | {baseline} | {other} | verdict |")), "{report}");
+}
+
 /// `host-1` is a natural name for a host, and is no pseudonym in a file that was written without the option.
 #[test]
 fn hosts_whose_names_look_like_pseudonyms_are_not_renamed_in_a_comparison() {
