@@ -29,15 +29,12 @@ pub fn of_runs_by(comparison: &RunComparison<'_>, author: &Publication) -> Docum
     if comparison.is_of_runs() {
         let differences = differences(comparison, &numbers);
         sections.push(section("differences", "Differences between the runs", Scope::Result, differences));
+        // Other settings of a plan are differences, too.
+        sections.extend(not_compared(comparison));
         sections.push(section("verdicts", "Verdicts", Scope::Result, verdicts(comparison, &numbers)));
     }
     if !comparison.published.is_empty() {
         sections.push(section("published", "Published figures", Scope::Result, published(comparison)));
-    }
-    let unmatched = comparison.unmatched.iter().map(|one| texts::unmatched(comparison, one));
-    let unmatched: Vec<String> = unmatched.collect();
-    if !unmatched.is_empty() {
-        sections.push(section("not-compared", "Not compared", Scope::Result, vec![list(unmatched)]));
     }
     sections.push(section("warnings", "Warnings", Scope::Detail, warnings(comparison)));
     sections.extend(reader::own_commentary(author));
@@ -65,7 +62,18 @@ fn labels(comparison: &RunComparison<'_>) -> Vec<String> {
     comparison.runs.iter().map(|one| one.label.to_string()).collect()
 }
 
-/// Three sentences and one picture for readers who read nothing else; absent without a value that is compared.
+/// Arms and workloads that a run lacks or that have other settings, with both values; absent without any.
+fn not_compared(comparison: &RunComparison<'_>) -> Option<Section> {
+    let reasons = comparison.unmatched.iter().map(|one| texts::unmatched(comparison, one));
+    let reasons: Vec<String> = reasons.collect();
+    if reasons.is_empty() {
+        return None;
+    }
+    Some(section("not-compared", "Not compared", Scope::Result, vec![list(reasons)]))
+}
+
+/// Three sentences and one picture for readers who read nothing else; absent without a value that is compared. What differs between the runs
+/// comes before the outcomes.
 fn summary(comparison: &RunComparison<'_>) -> Option<Section> {
     let labels = labels(comparison);
     let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
@@ -82,7 +90,7 @@ fn summary(comparison: &RunComparison<'_>) -> Option<Section> {
         words::listed(&names)
     };
     let compared = format!(
-        "{} {was} compared with {first}: {} on {}.",
+        "{} {was} compared with {first}: {} on {}; ",
         words::listed(others),
         each(|subject| subject.workload.name.as_str()),
         each(|subject| subject.arm.as_str())
@@ -91,7 +99,6 @@ fn summary(comparison: &RunComparison<'_>) -> Option<Section> {
     if outcomes.is_empty() {
         return None;
     }
-    let text = format!("{compared} {}. {}; ", outcomes.join("; "), texts::error_rates(comparison));
     let count = comparison.differences.len() as u32;
     let differences = match comparison.explaining().len() {
         _ if count == 0 => "no stored fact differs between the runs".to_owned(),
@@ -103,7 +110,17 @@ fn summary(comparison: &RunComparison<'_>) -> Option<Section> {
             )
         }
     };
-    let text = Text::from(text).and(differences, Style::Link("differences")).and(".", Style::Plain);
+    let mut text = Text::from(compared).and(differences, Style::Link("differences"));
+    let unmatched = match comparison.unmatched.len() {
+        0 => None,
+        1 => Some("1 arm or workload is not compared".to_owned()),
+        some => Some(format!("{some} arms or workloads are not compared")),
+    };
+    if let Some(unmatched) = unmatched {
+        text = text.and("; ", Style::Plain).and(unmatched, Style::Link("not-compared"));
+    }
+    let found = format!(". {}. {}.", outcomes.join("; "), texts::error_rates(comparison));
+    let text = text.and(found, Style::Plain);
     let blocks = vec![Block::Paragraph(text), Block::Figure(Box::new(picture))];
     Some(section("summary", "Summary", Scope::Reference, blocks))
 }

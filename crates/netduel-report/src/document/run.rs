@@ -51,19 +51,25 @@ pub fn of_run(run: &Run, analysis: &Analysis) -> Document {
         cover: front::cover(run, analysis, &author),
         title: words::question(&analysis.plan),
         source,
-        basis: basis(analysis),
+        basis: basis(run, analysis),
         arms: analysis.plan.arms.iter().map(|arm| arm.name.to_string()).collect(),
         sections,
     }
 }
 
-/// Number of trials behind the result, and how the run ended. A single trial has no blocks and no rule that stopped it.
-fn basis(analysis: &Analysis) -> String {
+/// Number of trials behind the result, how the run ended, and the settings that it did not take from its plan: a reader has to know them before
+/// the first verdict. A single trial has no blocks and no rule that stopped it.
+fn basis(run: &Run, analysis: &Analysis) -> String {
     let is_complete = matches!(analysis.end, Some(RunEnd::BlockLimitReached | RunEnd::PrecisionReached));
-    if is_single_trial(&analysis.plan) && is_complete && analysis.trials_excluded == 0 {
-        return "1 trial.".to_owned();
+    let trials = if is_single_trial(&analysis.plan) && is_complete && analysis.trials_excluded == 0 {
+        "1 trial.".to_owned()
+    } else {
+        format!("{}. {}", words::trials(analysis), words::end_of(analysis))
+    };
+    match run.header.annotations.overrides.as_slice() {
+        [] => trials,
+        settings => format!("{trials} Settings in place of those of the plan: {}.", settings.join("; ")),
     }
-    format!("{}. {}", words::trials(analysis), words::end_of(analysis))
 }
 
 /// Whether a plan has one trial, as a quick test has.

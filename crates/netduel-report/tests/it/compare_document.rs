@@ -6,11 +6,13 @@ use netduel_model::publication::Publication;
 use netduel_model::run::Run;
 use netduel_model::search::SearchState;
 use netduel_model::snapshot::{Cloud, KernelSettings, PciFunction, Route};
+use netduel_model::units::Nanos;
 use netduel_model::workload::{Pps, Traffic};
 use netduel_report::analysis::Analysis;
 use netduel_report::analysis::compare::{Side, compare};
 use netduel_report::document::block::{Block, Document, Section};
 use netduel_report::document::chart::{Chart, Figure, LevelGroup, Plot};
+use netduel_report::html::Paper;
 use netduel_report::{analyse_run, document, html, markdown, terminal};
 use serde_json::{Value, json};
 
@@ -92,14 +94,14 @@ fn summary_has_the_outcomes_and_one_picture_of_the_values() {
         panic!("{:?}", summary.blocks)
     };
     let words = text.characters();
-    let first = "B was compared with A: bulk and rr on synthetic and accelerated. B is ";
-    assert!(words.starts_with(first), "{words}");
+    let compared = "B was compared with A: bulk and rr on synthetic and accelerated";
+    assert!(words.starts_with(&format!("{compared}; the runs differ in 1 stored fact. B is ")), "{words}");
     let promise = "At most 5 % of such comparisons state any false difference, and at most 5 % any false \"no difference\", \
-                   under the conditions of these runs; what changed between them is not covered; ";
-    assert!(words.contains(promise), "{words}");
+                   under the conditions of these runs; what changed between them is not covered.";
+    assert!(words.ends_with(promise), "{words}");
     // Summary, legend and method promise the same.
     let page = markdown::page(&document);
-    assert!(page.matches(promise.trim_end_matches("; ")).count() >= 3, "{page}");
+    assert!(page.matches(promise).count() >= 3, "{page}");
     assert!(!page.contains("96.5 % confidence"), "{page}");
     let titles: Vec<&str> = bars(summary).iter().map(|group| group.title.as_str()).collect();
     assert_eq!(titles.len(), 4, "{titles:?}");
@@ -136,6 +138,38 @@ fn question_program_size_placement_and_nic_model_are_stated_before_the_verdicts(
         let row = first.lines().find(|line| line.trim_start().starts_with(&format!("{fact}  ")));
         let row = row.unwrap_or_else(|| panic!("no {fact} in {first}"));
         assert!(values.iter().all(|value| row.contains(value)), "{values:?}: {row}");
+    }
+}
+
+#[test]
+fn changed_settings_of_plans_are_stated_before_the_verdicts_in_every_format() {
+    let [mut before, mut after] = [run(&["bulk", "rr"], 1), run(&["bulk", "rr"], 2)];
+    before.header.annotations.overrides = vec!["blocks_max=8".to_owned()];
+    after.header.annotations.overrides = ["blocks_max=8", "bulk.duration=4s"].map(str::to_owned).to_vec();
+    for arm in &mut after.header.plan.arms {
+        arm.workloads[0].timing.duration = Nanos::from_millis(4_000);
+    }
+    let document = page_of(&[before, after], &Publication::default());
+    let anchors: Vec<&str> = document.sections.iter().map(|section| section.anchor.as_str()).collect();
+    assert_eq!(anchors[..5], ["summary", "runs", "differences", "not-compared", "verdicts"]);
+    let Block::Paragraph(summary) = &document.sections[0].blocks[0] else { panic!("no summary") };
+    let summary = summary.characters();
+    let changed = "the runs differ in 1 stored fact; 2 arms or workloads are not compared. B ";
+    assert!(summary.contains(&format!("rr on synthetic and accelerated; {changed}")), "{summary}");
+    for (page, verdicts) in [
+        (html::page(&document), "<section id=\"verdicts\">"),
+        (html::printed(&document, Paper::A4), "<section id=\"verdicts\">"),
+        (markdown::page(&document).replace('\\', ""), "\n## Verdicts\n"),
+        (terminal::report(&document, 400, false), "\nVerdicts\n"),
+    ] {
+        let (first, _) = page.split_once(verdicts).unwrap_or_else(|| panic!("no verdicts in {page}"));
+        for words in [
+            "settings of the command line",
+            "blocks_max=8; bulk.duration=4s",
+            "bulk of arm synthetic: other settings (A: tcp-stream, ",
+        ] {
+            assert!(first.contains(words), "no {words:?} in {first}");
+        }
     }
 }
 

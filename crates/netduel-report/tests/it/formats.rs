@@ -158,6 +158,25 @@ fn title_notes_and_overrides_of_the_command_line_are_in_every_report() {
 }
 
 #[test]
+fn settings_of_the_command_line_are_stated_before_the_first_result_in_every_format() {
+    let mut run = build(&Recipe { workloads: vec!["bulk", "rr"], ..Recipe::default() });
+    let settings = "Settings in place of those of the plan: blocks_max=2; bulk.duration=4s.";
+    assert!(!document(&run).basis.contains("Settings"), "the plan has all of them");
+    run.header.annotations.overrides = ["blocks_max=2", "bulk.duration=4s"].map(str::to_owned).to_vec();
+    let document = document(&run);
+    for (page, result) in [
+        (html::page(&document), "<section id=\"summary\">"),
+        (html::printed(&document, Paper::A4), "<section id=\"summary\">"),
+        (markdown::page(&document).replace('\\', ""), "\n## Summary\n"),
+        (terminal::report(&document, 400, false), "\nVerdicts\n"),
+        (terminal::summary(&document, 400, false), "\nbulk\n"),
+    ] {
+        let (first, _) = page.split_once(result).unwrap_or_else(|| panic!("no {result:?} in {page}"));
+        assert!(first.contains(settings), "{first}");
+    }
+}
+
+#[test]
 fn closing_lines_fit_a_terminal_of_80_by_24() {
     for (workloads, effect) in [(vec!["bulk", "rr"], 0.31), (vec!["bulk", "rr", "udp"], 1.3)] {
         let run = build(&Recipe { effect, workloads, ..Recipe::default() });

@@ -270,6 +270,7 @@ impl RunFacts {
         add(Aspect::Note, "plan", Some(header.plan.name.clone()));
         add(Aspect::Note, "question", Some(header.plan.question.clone()));
         add(Aspect::Note, "title", annotations.title.clone());
+        add(Aspect::Note, "settings of the command line", Some(annotations.overrides.join("; ")));
         for (key, note) in &annotations.notes {
             add(Aspect::Note, &format!("note {key}"), Some(note.clone()));
         }
