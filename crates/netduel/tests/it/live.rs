@@ -213,23 +213,85 @@ fn redacted_view_and_bars_show_no_name() {
     }
 }
 
+/// A stream that a machine whose cores are busy for minutes does not end.
+const LONG: &str = r#"
+[[workloads]]
+name = "stream"
+type = "tcp-stream"
+rate = "20 Mbit/s"
+duration = "600 s"
+warmup = "100 ms"
+cooldown = "0 ms"
+congestion = "cubic"
+"#;
+
+/// The arm whose stream is in flight with a rate, as the view has it.
+fn arm_in_flight(screen: &str) -> Option<&str> {
+    let trial = screen.lines().find_map(|line| line.trim_start().strip_prefix("now  stream over "))?;
+    trial.split_whitespace().next().filter(|_| trial.contains("bit/s"))
+}
+
 #[test]
-fn killed_agents_leave_the_view_as_it_is() {
+fn agent_killed_in_a_trial_makes_it_invalid_in_the_view_which_goes_on() {
     let bench = Bench::new();
-    let Some(tmux) = started(&bench, (100, 30), 500, "") else { return };
-    tmux.wait_for("a finished trial", |screen| screen.contains("1 valid"));
-    let ready = |screen: &str| screen.matches("is ready").count();
-    let before = ready(&tmux.screen());
-    let agents = bench.find(&["agent"]);
-    signal(*agents.last().expect("an agent"), Signal::KILL);
-    // A trial fails only when one was running; otherwise its host is started anew.
-    tmux.wait_for("the loss", |screen| {
-        screen.contains("warning: ") || screen.contains("failed") || ready(screen) > before
+    bench.plan(&short_plan(TWO_PATHS, LONG, "blocks_min = 2\nblocks_max = 2"));
+    let size = (100, 30);
+    let Some(tmux) = Tmux::start(&bench, size, SHELL) else { return };
+    tmux.send("netduel run plan.toml; echo ended with $?");
+    tmux.press("Enter");
+    let screen = tmux.wait_for("traffic", |screen| arm_in_flight(screen).is_some());
+    let first = arm_in_flight(&screen).unwrap_or_default();
+    // The process inside the lab, not the wrapper that waits for it.
+    let wrappers = bench.find(&["lab", "exec"]);
+    let agent = bench.find(&["agent"]).into_iter().find(|pid| !wrappers.contains(pid));
+    signal(agent.expect("no agent runs"), Signal::KILL);
+    let row = format!("stream {first} ");
+    let is_failed = |line: &str| line.trim_start().starts_with(&row) && line.contains('!');
+    tmux.wait_for("the failed trial and the traffic of the next one", |screen| {
+        screen.contains("Blocks: 0 valid, 1 invalid")
+            && screen.lines().any(is_failed)
+            && arm_in_flight(screen).is_some_and(|arm| arm != first)
     });
-    assert!(tmux.is_alternate() || until(|| has_ended(&tmux.screen())));
+    assert!(tmux.is_alternate());
     tmux.press("q");
-    tmux.wait_for("the end", has_ended);
+    let last = tmux.wait_for("the end", has_ended);
+    assert!(last.contains("ended with 130"), "{last}");
+    assert_had_view(&tmux, "1 invalid");
+    assert_eq!(foreign_texts(&tmux.recorded(), size.0.into()), Vec::<String>::new());
     assert_restored(&tmux);
+    drop(tmux);
+    bench.assert_nothing_left();
+}
+
+/// What a terminal of this width got while it had the view and that is no line of it: the view places each line, which fills the width.
+fn foreign_texts(recorded: &str, width: usize) -> Vec<String> {
+    let view = recorded.split_once(ALTERNATE.0).and_then(|(_, rest)| rest.split_once(ALTERNATE.1));
+    let (view, _) = view.expect("a view");
+    let mut parts = view.split("\u{1b}[");
+    let mut lines = vec![parts.next().unwrap_or_default().to_owned()];
+    for part in parts {
+        // A control sequence ends with a character of this range (ECMA-48); H moves the cursor.
+        let length = part.find(|c: char| ('@'..='~').contains(&c)).map_or(0, |at| at + 1);
+        let (sequence, text) = part.split_at(length);
+        if sequence.ends_with('H') {
+            lines.push(String::new());
+        }
+        lines.last_mut().expect("the first line").push_str(text);
+    }
+    let is_of_view = |line: &str| line.chars().count() == width && !line.contains(char::is_control);
+    let (before, lines) = lines.split_first().expect("the first line");
+    let before = Some(before).filter(|text| !text.is_empty());
+    before.into_iter().chain(lines.iter().filter(|line| !is_of_view(line))).cloned().collect()
+}
+
+#[test]
+fn text_of_another_program_in_a_view_is_found() {
+    let (enter, leave) = ALTERNATE;
+    let frame = "\u{1b}[0m\u{1b}[2J\u{1b}[1;1Hab\u{1b}[91mc\u{1b}[0m\u{1b}[0m\u{1b}[2;1Hdef\u{1b}[0m";
+    let with = |text: &str| format!("$ run\r\n{enter}{frame}{text}\u{1b}[?25h{leave}done\r\n");
+    assert!(foreign_texts(&with(""), 3).is_empty());
+    assert_eq!(foreign_texts(&with("Killed\r\n"), 3), ["defKilled\r\n"]);
+    assert_eq!(foreign_texts(&with("\u{1b}[1;1Hx"), 3), ["x"]);
 }
 
 /// Waits until the record of a terminal has the view in its alternate screen, with this text, and its end.
