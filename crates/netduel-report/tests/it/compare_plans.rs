@@ -4,6 +4,7 @@ use netduel_model::metric::Metric;
 use netduel_model::plan::spec::{PathKind, Side as Ends};
 use netduel_model::plan::{Treatment, TreatmentAction};
 use netduel_model::run::Run;
+use netduel_model::units::Nanos;
 use netduel_report::analyse_run;
 use netduel_report::analysis::compare::{RunComparison, Side, compare};
 use netduel_report::baseline::Baseline;
@@ -99,6 +100,32 @@ fn addresses_and_required_path_of_an_arm_may_be_the_cause_of_its_verdicts_only()
             assert_eq!((&difference["arm"], &difference["workload"]), (&name.into(), &Value::Null));
         });
     }
+}
+
+#[test]
+fn settings_of_the_design_and_of_the_command_line_are_differences_and_no_causes() {
+    let (before, mut after) = (run(1.5, 1), run(1.2, 2));
+    after.header.plan.design.budget = Some(Nanos::from_millis(600_000));
+    after.header.annotations.overrides = ["budget=10 min", "metrics=throughput"].map(str::to_owned).to_vec();
+    for arm in &mut after.header.plan.arms {
+        arm.workloads[0].metrics = vec![Metric::Throughput];
+    }
+    compared(&[before, after], |comparison| {
+        assert_eq!(not_compared(comparison), Vec::<String>::new());
+        // The first run has neither a budget nor other settings.
+        let mut expected = vec![
+            "budget: - | 10 min".to_owned(),
+            "settings of the command line: - | budget=10 min; metrics=throughput".to_owned(),
+        ];
+        expected.extend(["synthetic", "accelerated"].map(|arm| {
+            format!("judged metrics of bulk on {arm}: throughput, cpu-per-gigabyte | throughput")
+        }));
+        let [mut seen, mut expected] = [differences(comparison), expected];
+        seen.sort();
+        expected.sort();
+        assert_eq!(seen, expected);
+        assert_eq!(causes(comparison), Vec::<String>::new());
+    });
 }
 
 /// A run on a bed of this resource group, whose guests give this name to the NIC in the network of the accelerated arm. The arm changes

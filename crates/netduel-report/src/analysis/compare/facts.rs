@@ -281,6 +281,7 @@ impl RunFacts {
         let design = &plan.design;
         let mut add = |aspect, fact: &str, value| self.add(aspect, &Owner::Run, fact, value);
         add(Aspect::Design, "blocks", Some(format!("{} to {}", design.blocks_min, design.blocks_max)));
+        add(Aspect::Design, "budget", design.budget.map(|budget| budget.to_string()));
         add(Aspect::Design, "precision", Some(design.precision.to_string()));
         add(Aspect::Design, "margin of no difference", Some(design.equivalence.to_string()));
         add(Aspect::Design, "confidence", Some(design.confidence.to_string()));
@@ -296,6 +297,8 @@ impl RunFacts {
             for workload in &arm.workloads {
                 let owner = Owner::Workload(arm.name.clone(), workload.name.clone());
                 self.add(Aspect::Pinning, &owner, "cores of the threads", Some(pins(workload)));
+                let metrics: Vec<&str> = workload.metrics.iter().map(|metric| metric.key()).collect();
+                self.add(Aspect::Design, &owner, "judged metrics", Some(metrics.join(", ")));
             }
         }
     }
