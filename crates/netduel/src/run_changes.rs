@@ -2,6 +2,7 @@
 use std::path::{Path, PathBuf};
 
 use netduel_model::ids::RunId;
+use netduel_model::shell;
 use netduel_model::units::{human_si, plural};
 use netduel_report::json::envelope::Document as _;
 use netduel_report::json::listing::{
@@ -210,12 +211,22 @@ fn export(
         Failure::caused(Kind::Store, format!("failed to write {}: {error}", file.display()), error)
             .remedy("choose another place with --out")
     })?;
+    let command = redaction::text(&open_command(&file));
     let file = redaction::text(&file.display().to_string());
     if json {
         return print_json(&ChangedRun { file: Some(file), ..changed_run(RunAction::Exported, &id) });
     }
     let size = human_si(bytes.len() as f64, "B");
-    print_lines(&format!("{file} ({size}); open it with: netduel report {file}\n"))
+    print_lines(&format!("{file} ({size}); open it with: {command}\n"))
+}
+
+/// The command that opens the file of a run: `netduel report` takes a name with neither a slash nor the extension for that of a stored run,
+/// and a hyphen at its start for an option.
+fn open_command(file: &Path) -> String {
+    let name = file.display().to_string();
+    let is_path = name.contains('/') || file.extension().is_some_and(|end| end == EXTENSION);
+    let path = if is_path && !name.starts_with('-') { name } else { format!("./{name}") };
+    shell::line(["netduel", "report", path.as_str()])
 }
 
 /// A file that the user did not name replaces no other.

@@ -1,10 +1,12 @@
 //! `netduel runs tag|rename|export|import|du|verify`: what a user and a colleague do with stored runs.
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
 
 use rustix::fs::{FlockOperation, flock};
 
-use crate::support::{Bench, stored};
+use crate::support::{Bench, Finished, stored};
 
 #[test]
 fn title_and_notes_are_set_shown_and_removed() {
@@ -93,6 +95,27 @@ fn colleague_opens_and_imports_an_exported_run() {
     assert_eq!(colleague.run(["runs", "--json"]).json()["runs"].as_array().unwrap().len(), 2);
     fs::write(colleague.path().join("notes"), "not a run").unwrap();
     colleague.run(["runs", "import", "notes"]).expect_code(5);
+}
+
+#[test]
+fn printed_command_opens_an_exported_run_whatever_its_file_is_called() {
+    let bench = Bench::new();
+    stored(&bench, "old-1");
+    for (out, command) in [
+        ("for-you", "netduel report ./for-you"),
+        ("for you.netduel", "netduel report 'for you.netduel'"),
+        ("for-you.netduel", "netduel report for-you.netduel"),
+    ] {
+        let printed = bench.run(["runs", "export", "old-1", "--out", out]).expect_code(0).stdout;
+        assert!(printed.ends_with(&format!("open it with: {command}\n")), "{printed}");
+        let mut shell = Command::new("sh");
+        let program = Path::new(env!("CARGO_BIN_EXE_netduel")).parent().unwrap();
+        let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+        shell.args(["-c", command]).current_dir(bench.path());
+        bench.mark(&mut shell);
+        let opened = Finished::from(shell.env("PATH", path).output().unwrap()).expect_code(0).stdout;
+        assert!(opened.contains("Verdict"), "{opened}");
+    }
 }
 
 #[test]
