@@ -59,6 +59,7 @@ pub enum Command {
     #[command(
         after_help = "Examples:\n  netduel run plans/streams.toml --title \"after the driver update\" --note kernel=6.8\n  \
         netduel run plans/streams.toml --set blocks_max=12 --set duration=\"5 s\"\n  \
+        netduel run plans/streams.toml --fail-if 'throughput < -5 %' --out report.html --out netduel.xml\n  \
         netduel run --resume last\n  \
         netduel run plans/demo.toml --aa    A/A run of the baseline: \"no difference\" or \"inconclusive\";\n  \
         \x20                                   \"better\" or \"worse\" in at most 1 of 20 runs"
@@ -150,7 +151,8 @@ pub enum Command {
     Azure(AzureCommand),
     /// Print or write the report of a stored run: text, html, pdf, md, json, csv and more.
     #[command(after_help = "Examples:\n  netduel report last\n  netduel report last --out report.html\n  \
-        netduel report ./from-a-colleague.netduel --format md")]
+        netduel report ./from-a-colleague.netduel --format md\n  \
+        netduel report last --redact --out report.pdf --out trials.csv")]
     Report(ReportArgs),
     /// Compare stored runs of the same plan: what differs between them, and whether a value changed by more than the noise.
     ///
@@ -159,6 +161,7 @@ pub enum Command {
     /// `published:NAME` shows the figures of a publication beside those of the runs.
     #[command(
         after_help = "Examples:\n  netduel compare before-the-update last\n  netduel compare last published:azure-stress-2018\n  netduel compare monday tuesday wednesday --out compare.html\n  \
+        netduel compare baseline.json last --fail-if 'throughput < -5 %' --strict\n  \
         netduel compare ./from-a-colleague.netduel last --json | jq -r '.comparisons[].metrics[].comparisons[].verdict.text'"
     )]
     Compare(CompareArgs),
