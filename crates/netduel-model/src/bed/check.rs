@@ -1,7 +1,7 @@
 //! Whether a bed makes sense, and its defaults. It does not stop at the first problem.
 //!
 //! Every text that becomes an argument of a program or a name of a resource is limited to plain characters here.
-use super::layout::{accelerated_nics, nics_min};
+use super::layout::{accelerated_nics, suits};
 use super::money::Money;
 use super::prefix::Prefix;
 use super::resolved::Bed;
@@ -143,14 +143,14 @@ fn resolve_size(
         problems.add("size", wrong, allowed);
         return None;
     };
+    let suited = || names(&size::proposed(size.vcpus, |size| suits(kind, size)));
     if kind.has_synthetic_arm() && !size.can_be_synthetic() {
         let wrong = format!(
             "is {}, which requires accelerated networking: a bed \"{}\" has no arm without it there",
             size.name,
             word(&kind)
         );
-        let both = names(&size::with_both_arms(size.vcpus, nics_min(kind)));
-        problems.add("size", wrong, format!("sizes with both: {both}"));
+        problems.add("size", wrong, format!("sizes with both: {}", suited()));
     } else if accelerated_nics(kind, size) > size.accelerated_nics_max() {
         let wrong = format!(
             "is {}, which allows accelerated networking on {} NIC, and a bed \"{}\" has it on {} there",
@@ -159,10 +159,7 @@ fn resolve_size(
             word(&kind),
             accelerated_nics(kind, size)
         );
-        let fits = |size: &Size| {
-            size.nics >= nics_min(kind) && accelerated_nics(kind, size) <= size.accelerated_nics_max()
-        };
-        problems.add("size", wrong, format!("sizes that fit: {}", names(&size::proposed(size.vcpus, fits))));
+        problems.add("size", wrong, format!("sizes that fit: {}", suited()));
     }
     if placement == Placement::IsolatedSize && !size.is_isolated {
         let isolated: Vec<&Size> = size::table().iter().filter(|size| size.is_isolated).collect();
