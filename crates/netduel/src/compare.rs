@@ -19,7 +19,7 @@ use netduel_store::format::{FORMAT, upgrade};
 
 use crate::cli::shared::GateArgs;
 use crate::cli::stored::{CompareArgs, Format};
-use crate::console::{json, page_layout, print, print_commands, print_exact, print_json, tell};
+use crate::console::{json, page_layout, print_json, tell};
 use crate::exit::{Failure, Kind};
 use crate::gate;
 use crate::input_file;
@@ -28,7 +28,7 @@ use crate::program;
 use crate::publication;
 use crate::redaction;
 use crate::report_file::{
-    check_printing, conclude, destinations, formats, lines, no_pdf_on_standard_output,
+    check_printing, conclude, destinations, formats, lines, no_pdf_on_standard_output, print_text,
     refuse_page_on_a_terminal, write_and_print,
 };
 use crate::run_store::{command_of, open_store, store_failure};
@@ -292,13 +292,10 @@ fn print_as(
     checks: &Checks,
     format: Format,
 ) -> Result<(), Failure> {
-    match format {
-        Format::Json => print_json(&CompareDocument::of(comparison, &program::origin())),
-        // A page has scripts of its own, and is refused on a terminal.
-        Format::Html => print_exact(&render(comparison, page, checks, format)?),
-        Format::Github => print_commands(&render(comparison, page, checks, format)?),
-        _ => print(&render(comparison, page, checks, format)?),
+    if format == Format::Json {
+        return print_json(&CompareDocument::of(comparison, &program::origin()));
     }
+    print_text(&render(comparison, page, checks, format)?, format)
 }
 
 /// A comparison in a format.

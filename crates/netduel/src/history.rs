@@ -10,12 +10,12 @@ use netduel_report::{analyse_run, document, html, markdown, terminal};
 use netduel_store::{LAST, RunContents, RunSummary, Store, StoreError};
 
 use crate::cli::stored::{Format, HistoryArgs};
-use crate::console::{json, page_layout, print, print_exact, print_json, tell};
+use crate::console::{json, page_layout, print_json, tell};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::program;
 use crate::redaction;
 use crate::report_file::{
-    check_printing, destinations, formats, no_pdf_on_standard_output, refuse_page_on_a_terminal,
+    check_printing, destinations, formats, no_pdf_on_standard_output, print_text, refuse_page_on_a_terminal,
     write_and_print,
 };
 use crate::run_store::{command_of, open_store, store_failure};
@@ -224,12 +224,10 @@ fn reduced(run: Run) -> Result<PastRun, Failure> {
 }
 
 fn print_as(history: &History, format: Format) -> Result<(), Failure> {
-    match format {
-        Format::Json => print_json(&HistoryDocument::of(history, &program::origin())),
-        // A page has scripts of its own, and is refused on a terminal.
-        Format::Html => print_exact(&render(history, format)?),
-        _ => print(&render(history, format)?),
+    if format == Format::Json {
+        return print_json(&HistoryDocument::of(history, &program::origin()));
     }
+    print_text(&render(history, format)?, format)
 }
 
 fn render(history: &History, format: Format) -> Result<String, Failure> {

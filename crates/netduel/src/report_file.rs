@@ -14,7 +14,7 @@ use netduel_report::{document, github, junit, terminal};
 use crate::cli::publication::PrintingArgs;
 use crate::cli::shared::is_standard_output;
 use crate::cli::stored::Format;
-use crate::console::{json, page_layout};
+use crate::console::{json, page_layout, print, print_commands, print_exact};
 use crate::exit::{Failure, Kind};
 use crate::output_file::{self, Readers};
 use crate::pdf::{self, Browser};
@@ -209,6 +209,15 @@ pub fn text(run: &Run, analysis: &Analysis) -> String {
 pub fn summary(run: &Run, analysis: &Analysis) -> String {
     let (width, colour) = page_layout();
     terminal::summary(&document::of_run(run, analysis), width, colour)
+}
+
+/// Prints a report on standard output. A page has scripts of its own, and is refused on a terminal; annotations are commands to a workflow.
+pub fn print_text(text: &str, format: Format) -> Result<(), Failure> {
+    match format {
+        Format::Html => print_exact(text),
+        Format::Github => print_commands(text),
+        _ => print(text),
+    }
 }
 
 /// A PDF is no text.

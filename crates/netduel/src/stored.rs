@@ -18,7 +18,7 @@ use crate::cli::publication::PrintingArgs;
 use crate::cli::shared::named_place;
 use crate::cli::stored::{Format, ReportArgs, RunsAction, RunsArgs};
 use crate::confirmation::confirmed;
-use crate::console::{json, print, print_commands, print_exact, print_json, print_lines, tell};
+use crate::console::{json, print, print_json, print_lines, tell};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::gate;
 use crate::pipeline;
@@ -26,7 +26,7 @@ use crate::program;
 use crate::publication;
 use crate::redaction;
 use crate::report_file::{
-    Destination, check_printing, conclude, destinations, formats, refuse_files_as_text,
+    Destination, check_printing, conclude, destinations, formats, print_text, refuse_files_as_text,
     refuse_page_on_a_terminal, render, write, write_and_print,
 };
 use crate::run_changes;
@@ -106,12 +106,7 @@ fn print_report(
         return print_json(&ReportDocument::of(run, analysis, &program::origin()));
     }
     let text = render(run, analysis, checks, format)?;
-    // A page has scripts of its own, and is refused on a terminal.
-    match format {
-        Format::Html => print_exact(&text)?,
-        Format::Github => print_commands(&text)?,
-        _ => print(&text)?,
-    }
+    print_text(&text, format)?;
     if format == Format::Text {
         // A file outside of the store is not being written by a run.
         let own = store.id_of(&args.run).ok();
