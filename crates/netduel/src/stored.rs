@@ -68,10 +68,7 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
     let analysis = if redaction::is_on() { netduel_report::analyse_run(&run) } else { judged };
     let checks = checks.with_texts(redaction::text);
     let shown = formats(&destinations, format);
-    let has_no_place =
-        [Format::Csv, Format::Prometheus, Format::Influx, Format::Parquet, Format::Junit, Format::Github];
-    if shown.iter().any(|shown| has_no_place.contains(shown)) {
-        // Its rows have no place for what the other formats say.
+    if shown.iter().any(|format| !format.has_warnings()) {
         for warning in analysis.warnings.iter().filter(|warning| warning.leaves_trials_out()) {
             tell(&format!("warning: {warning}"));
         }

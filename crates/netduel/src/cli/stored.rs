@@ -220,6 +220,14 @@ impl Format {
         matches!(self, Self::Text | Self::Html | Self::Pdf | Self::Md | Self::Json)
     }
 
+    /// Whether it has the warnings of its runs. The others are values or verdicts alone, beside which a command states them.
+    pub fn has_warnings(self) -> bool {
+        match self {
+            Self::Text | Self::Html | Self::Pdf | Self::Md | Self::Json => true,
+            Self::Csv | Self::Junit | Self::Prometheus | Self::Influx | Self::Github | Self::Parquet => false,
+        }
+    }
+
     /// Whether it is several files, which are never one text.
     pub fn is_several_files(self) -> bool {
         self == Self::Parquet
