@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use serde_json::{Number, Value};
 use sha2::{Digest as _, Sha256};
 
-/// Removes the checksum of a document.
+/// Removes the checksum of a document, and returns it.
 pub fn take_checksum(document: &mut Value) -> Option<Value> {
     document.as_object_mut()?.remove("checksum")
 }
@@ -21,7 +21,7 @@ pub fn checksum(document: &Value) -> String {
     digits
 }
 
-/// Largest integer below which all integers are exact in a double: programs that have no other numbers write `3` for `3.0`.
+/// 2^53: all integers below it are exact in a double. Programs that have no other numbers write `3` for `3.0`.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// Writes numbers without a fraction as integers.

@@ -52,7 +52,7 @@ pub struct BaselineContent {
     /// Whether the names in it are pseudonyms of `--redact`; absent in files of earlier versions.
     #[serde(default)]
     pub is_redacted: bool,
-    /// SHA-256 of the document without this key, its keys sorted and without spaces; absent in files of earlier versions.
+    /// SHA-256 of the document without this key, its keys sorted, without spaces, and with `3` for `3.0`; absent in files of earlier versions.
     #[serde(default)]
     pub checksum: String,
 }
