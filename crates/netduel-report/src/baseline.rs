@@ -433,7 +433,7 @@ fn with_texts<T: Serialize + DeserializeOwned>(value: &T, names: &HostNames) -> 
         }
         _ => text.to_owned(),
     });
-    typed(value.map_err(|error| BaselineError(format!("it is damaged: {error}")))?)
+    typed(value.map_err(|error| damaged(&error))?)
 }
 
 fn name_of(host: &str, names: &HostNames) -> Option<String> {
