@@ -60,7 +60,7 @@ impl Store {
         let mut annotations = reader::read_header(&file, &path)?.annotations;
         change(&mut annotations);
         let content = content(&path)?;
-        let (header, records) = at_header(&content);
+        let (header, records) = split_at_header(&content);
         let header = annotated(header, &annotations).map_err(|source| StoreError::Record {
             operation: "write the header of run",
             path: path.clone(),
@@ -221,17 +221,17 @@ fn content(path: &Path) -> Result<Vec<u8>, StoreError> {
     Ok(content)
 }
 
-/// Whether two run files have the same records. A run that was renamed has its former name in its header, which is no difference.
+/// Whether two run files differ in the name of the run at most: a run that was renamed has its former name in its header.
 fn is_same_but_for_its_name(stored: &[u8], records: &[u8], id: &RunId) -> bool {
-    let ((stored_header, stored_rest), (header, rest)) = (at_header(stored), at_header(records));
-    let named = |line: &[u8]| with_name(line, id).ok().map(|(header, _)| header);
-    let has_same_facts = || named(stored_header).is_some_and(|stored| named(header) == Some(stored));
+    let ((stored_header, stored_rest), (header, rest)) = (split_at_header(stored), split_at_header(records));
+    let with_id = |line: &[u8]| with_name(line, id).ok().map(|(header, _)| header);
+    let has_same_facts = || with_id(stored_header).is_some_and(|stored| with_id(header) == Some(stored));
     stored_rest == rest && (stored_header == header || has_same_facts())
 }
 
 /// The content of a run file with this name in its header. A header that has it, or cannot be read, stays as it is.
 fn named(mut content: Vec<u8>, id: &RunId) -> Vec<u8> {
-    let (header, _) = at_header(&content);
+    let (header, _) = split_at_header(&content);
     let end = header.len();
     if let Ok((header, is_changed)) = with_name(header, id)
         && is_changed
@@ -242,7 +242,7 @@ fn named(mut content: Vec<u8>, id: &RunId) -> Vec<u8> {
 }
 
 /// The first line of a run file, without its end, and the rest.
-fn at_header(content: &[u8]) -> (&[u8], &[u8]) {
+fn split_at_header(content: &[u8]) -> (&[u8], &[u8]) {
     content.split_at(content.iter().position(|byte| *byte == b'\n').unwrap_or(content.len()))
 }
 
