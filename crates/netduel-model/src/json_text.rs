@@ -1,5 +1,5 @@
-//! The lengths of the texts in a line of JSON, before it is parsed: a name of 60 MB is no name, and it would be printed. The line may be
-//! no JSON at all; what is wrong with it is for the parser to say.
+//! The lengths of the texts in a line of JSON, before it is parsed, and of those that a message quotes: a name of 60 MB is no name, and it
+//! would be printed. The line may be no JSON at all, which is not checked here.
 
 /// Bytes of a text of a stored run at most, as JSON writes it: no argument of a command line is longer on Linux (`MAX_ARG_STRLEN`, 128 KiB, of
 /// which JSON may make six times as much), and no agent sends a longer one. The text of a plan may be longer.
