@@ -127,7 +127,7 @@ impl NextStep {
     }
 }
 
-/// The command that resumes a run, and writes its report where it was.
+/// The command that resumes a run, and writes its reports where they were.
 pub fn resume_command(id: &RunId) -> String {
     for_store(&format!("netduel run --resume {id}"))
 }
