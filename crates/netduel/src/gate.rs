@@ -133,8 +133,7 @@ fn without_data(comparison: &RunComparison<'_>) -> Failure {
     } else {
         (
             "failed to compare the run with published figures: no arm has path and traffic of a figure, or one has no valid value",
-            "the section \"Published figures\" names them; compare a run of a plan with the traffic of a figure, for example one of \
-             plans/azure-*.toml",
+            "the section \"Published figures\" names them; compare a run of a plan with the path and the traffic of a figure",
         )
     };
     Failure::message(Kind::NoVerdict, text).remedy(remedy)
