@@ -140,7 +140,7 @@ pub enum AzureCommand {
 const TYPES: [(BedType, &str); 5] = [
     (BedType::TwoNic, "A pair; each VM has a synthetic and an accelerated NIC"),
     (BedType::TwoPairs, "A pair with accelerated networking and one without"),
-    (BedType::Toggle, "A pair whose accelerated networking plans switch"),
+    (BedType::Toggle, "A pair; plans switch its accelerated networking"),
     (BedType::Dpdk, "A pair with a NIC for DPDK in each VM"),
     (BedType::HotAdd, "A pair with a NIC in each VM that is not attached"),
 ];
