@@ -29,7 +29,7 @@ pub(crate) enum Counted {
     Foreign(Box<TransactionParts>),
     /// Round trips in the data of a connection that carries load.
     InBand { requests: u64, histogram: HistogramRecord },
-    /// The sender of probes while the path is taken away.
+    /// The sender of probes while the path is removed.
     SentProbes { count: SendCount, probes: u64 },
     /// Their receiver.
     ReceivedProbes { flows: Vec<FlowCount>, arrivals: ProbeArrivals },

@@ -16,8 +16,8 @@ Offers and quotas are in offers.py. The name of a resource group selects a fault
   netduel-change       the VMs of a deployment fail: a property of a VM that exists cannot be changed
   netduel-expired      every request in the group fails: the token has expired
   netduel-gone         every connection in the group is closed without an answer
-  netduel-owned        the group exists and is that of somebody else
-  netduel-shared       the group has a storage account of somebody else
+  netduel-owned        the group exists and is that of another user
+  netduel-shared       the group has a storage account of another user
   netduel-stopped      the VMs are deallocated until they are started
   netduel-in-use       the flag of a NIC cannot be changed while its VM runs
   netduel-long         the deployment does not end

@@ -190,7 +190,7 @@ fn locked(folder: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
 }
 
 /// One write for a line, so that a killed guard leaves whole lines and at most one that is cut off. A full file system cuts a line off as
-/// well: what is there of it is taken away again, because the next line would continue it.
+/// well: what is there of it is removed again, because the next line would continue it.
 pub(super) fn write_line(file: &mut File, value: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_string(value).map_err(io::Error::other)?;
     line.push('\n');

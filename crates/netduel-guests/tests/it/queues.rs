@@ -64,7 +64,7 @@ const SEGMENT_AFTER_THE_QUEUE: &str = "ethtool -K virt0 tx-udp-segmentation off 
 
 /// The sender's qdisc drops segmented buffers and counts each as one: the report names that, and no capacity
 /// of the path.
-pub fn dropped_buffers_are_told_from_packets(bed: &mut Bed, coordinator: &Coordinator) {
+pub fn dropped_buffers_are_reported_as_buffers(bed: &mut Bed, coordinator: &Coordinator) {
     run(&bed.guests()[0], SEGMENT_AFTER_THE_QUEUE);
     let plan = coordinator.plan(&plan("10.1.0.2", &[("one", SHORT_QUEUE), ("two", SHORT_QUEUE)], PACKETS, 2));
     let page = coordinator.folder().join("packets.md");

@@ -15,7 +15,7 @@ use super::pace::ProcessorTime;
 use super::places::Places;
 use super::queues::{
     MORE_THAN_THE_PATH, aborted_stream_sends_nothing_afterwards, assert_own_packets,
-    dropped_buffers_are_told_from_packets, slow_down,
+    dropped_buffers_are_reported_as_buffers, slow_down,
 };
 use super::readme::example_of_the_readme_runs;
 use super::states::check_nodes;
@@ -82,7 +82,7 @@ fn virtio_scene_is_inspected() {
         timed.check("traffic of a trial", || {
             traffic_of_a_trial_stays_in_it_and_its_path_is_proven(&mut bed, &coordinator);
         });
-        timed.check("dropped buffers", || dropped_buffers_are_told_from_packets(&mut bed, &coordinator));
+        timed.check("dropped buffers", || dropped_buffers_are_reported_as_buffers(&mut bed, &coordinator));
         timed.check("aborted stream", || aborted_stream_sends_nothing_afterwards(&mut bed, &coordinator));
         for table in VIRTIO_IN_FORCE {
             timed.check("treatments", || {

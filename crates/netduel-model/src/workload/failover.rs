@@ -1,4 +1,4 @@
-//! `failover`: probes each way and TCP streams while the path is taken away and restored.
+//! `failover`: probes each way and TCP streams while the path is removed and restored.
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

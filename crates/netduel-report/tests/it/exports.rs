@@ -45,9 +45,9 @@ fn promtool_accepts_the_metrics() {
         };
         child.stdin.take().unwrap().write_all(page.as_bytes()).unwrap();
         let output = child.wait_with_output().unwrap();
-        let said =
+        let messages =
             [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
-        assert!(output.status.success() && said.trim().is_empty(), "{said}\n{page}");
+        assert!(output.status.success() && messages.trim().is_empty(), "{messages}\n{page}");
     }
 }
 

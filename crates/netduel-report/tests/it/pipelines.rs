@@ -37,8 +37,8 @@ fn assert_valid(page: &str) {
     for schema in further.iter().map(String::as_str).chain([SCHEMA]) {
         match Command::new("xmllint").args(["--noout", "--nonet", "--schema", schema]).arg(&file).output() {
             Ok(output) => {
-                let said = String::from_utf8_lossy(&output.stderr);
-                assert!(output.status.success(), "{schema}: {said}\n{page}");
+                let messages = String::from_utf8_lossy(&output.stderr);
+                assert!(output.status.success(), "{schema}: {messages}\n{page}");
             }
             Err(error) => skip(format!("xmllint does not start: {error}")),
         }

@@ -66,7 +66,7 @@ fn colleague_opens_and_imports_an_exported_run() {
     let taken = bench.run(["runs", "export", "old-1"]).expect_code(5);
     assert!(taken.stderr.contains("--out"), "{}", taken.stderr);
     let file = bench.path().join("old-1.netduel");
-    // Whoever could read the former file cannot read the new one.
+    // Users who could read the former file cannot read the new one.
     fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
     bench.run(["runs", "export", "old-1", "--out", "old-1.netduel"]).expect_code(0);
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);

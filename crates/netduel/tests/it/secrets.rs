@@ -313,12 +313,12 @@ fn token_of_a_trial_is_in_no_output_no_file_and_no_process() {
     namespace.run("secrets::token_of_a_trial_is_in_no_output_no_file_and_no_process", || {
         let bench = Bench::new();
         let program = Path::new(env!("CARGO_BIN_EXE_netduel")).parent().unwrap().display();
-        let told = |name: &str| bench.path().join(format!("told-{name}"));
+        let sent = |name: &str| bench.path().join(format!("sent-{name}"));
         let host = |name: &str| {
             format!(
                 "[hosts.{name}]\nlaunch = \"command\"\naddresses = [\"127.0.0.1\"]\ncommand = [\"sh\", \"-c\", \
                  'tee {} | \"$@\"', \"sh\", \"env\", \"PATH={program}:/usr/sbin:/usr/bin:/sbin:/bin\"]\n",
-                told(name).display()
+                sent(name).display()
             )
         };
         let plan = bench.plan(&format!(
@@ -337,7 +337,7 @@ fn token_of_a_trial_is_in_no_output_no_file_and_no_process() {
         let finished = under_way.finish();
         let mut secrets = Secrets::default();
         for name in ["a", "b"] {
-            secrets.add_tokens(&std::fs::read_to_string(told(name)).unwrap());
+            secrets.add_tokens(&std::fs::read_to_string(sent(name)).unwrap());
         }
         assert!(secrets.bytes.len() >= 2 * 4, "both ends of four trials: {}", secrets.bytes.len());
         assert!(!seen.is_empty());

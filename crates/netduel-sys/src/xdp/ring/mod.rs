@@ -80,7 +80,7 @@ impl<M: RingMemory> Consumer<M> {
         let produced = self.ring.producer().load(Ordering::Acquire);
         let count = produced.wrapping_sub(self.next).min(most).min(self.ring.size());
         for _ in 0..count {
-            // SAFETY: the entry was written by the kernel, which leaves its place until it is given back.
+            // SAFETY: the entry was written by the kernel, which leaves its place until it is returned.
             each(unsafe { self.ring.read(self.next) });
             self.next = self.next.wrapping_add(1);
         }
