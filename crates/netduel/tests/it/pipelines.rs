@@ -185,6 +185,27 @@ fn texts_of_a_run_are_no_commands_to_a_workflow() {
 }
 
 #[test]
+fn texts_of_a_run_are_no_commands_to_a_pipeline_of_azure() {
+    let bench = Bench::new();
+    stored_run(&bench, "before", "6.18.44");
+    let title = "##vso[task]x ##[error]y";
+    bench.run(["runs", "tag", "before", "--title", title]).expect_code(0);
+    let in_pipeline = |words: &[&str]| {
+        let mut command = bench.netduel(words);
+        Finished::from(command.env("TF_BUILD", "True").output().unwrap())
+    };
+    for words in [&["runs"][..], &["runs", "--json"], &["report", title], &["report", "before", "--json"]] {
+        let finished = in_pipeline(words);
+        let text = finished.stdout + &finished.stderr;
+        let has_command = text.contains("##vso[") || text.contains("##[");
+        assert!(text.contains("vso") && !has_command, "{words:?}: {text}");
+    }
+    let listed = in_pipeline(&["runs", "--json"]).expect_code(0).json();
+    assert!(listed["runs"].as_array().unwrap().iter().any(|run| run["title"] == title), "{listed}");
+    assert!(bench.run(["runs"]).expect_code(0).stdout.contains(title));
+}
+
+#[test]
 fn step_summary_stays_below_the_size_that_github_drops() {
     let bench = Bench::new();
     stored_run(&bench, "before", "6.18.44");
