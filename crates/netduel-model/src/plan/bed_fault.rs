@@ -103,16 +103,14 @@ pub enum BedFault {
     },
     /// An arm switches a NIC to the state that it has on the bed, and another arm leaves it so.
     #[error(
-        "the arm {arm} switches accelerated networking of {nic} {state}, as it is on the bed {bed}, and the arm {other} leaves it as it is, so \
-         the two do not differ by it; leave the treatment out, or write the other value of `accelerated`"
+        "the arm {arm} switches {switch}, as it is on the bed {bed}, and the arm {other} leaves it as it is, so the two do not differ by it; \
+         leave the treatment out, or write the other value of `accelerated`"
     )]
     SameNicState {
         /// The arm.
         arm: ArmName,
-        /// The NIC.
-        nic: String,
-        /// `on` or `off`.
-        state: &'static str,
+        /// The treatment in words: `accelerated networking of vm1-test off`.
+        switch: String,
         /// The bed.
         bed: String,
         /// The arm that leaves it as it is.

@@ -49,8 +49,7 @@ fn no_difference(
     }
     Some(BedFault::SameNicState {
         arm: arm.name.clone(),
-        nic: nic.clone(),
-        state: if *accelerated { "on" } else { "off" },
+        switch: action.words(),
         bed: bed.name.clone(),
         other: plan.arm_that_leaves(host, action)?,
     })
