@@ -113,13 +113,15 @@ pub struct Pseudonyms {
     v6: BTreeMap<Ipv6Addr, Ipv6Addr>,
     /// The pseudonyms of addresses, and those that stand in the input. A message may be redacted that has pseudonyms already.
     taken_addresses: BTreeSet<IpAddr>,
-    /// Pseudonyms of IPv4 and IPv6 addresses that were tried so far.
-    tried: (u32, u64),
+    /// Number of pseudonyms of IPv4 addresses that were tried so far.
+    tried_v4: u32,
+    /// Number of those of IPv6 addresses.
+    tried_v6: u64,
     /// Link-layer addresses, hexadecimal digits in lower case.
     macs: BTreeMap<String, u64>,
     /// As `taken_addresses`, of link-layer addresses that stand in the input.
     taken_macs: BTreeSet<String>,
-    /// Numbers of pseudonyms of link-layer addresses that were tried so far.
+    /// Number of those of link-layer addresses.
     tried_macs: u64,
     ids: BTreeMap<String, u64>,
     counts: BTreeMap<Kind, u32>,
@@ -276,10 +278,10 @@ impl Pseudonyms {
             return address;
         }
         let pseudonym = loop {
-            let next = v4_at(self.tried.0);
-            self.tried.0 = self.tried.0.saturating_add(1);
+            let next = v4_at(self.tried_v4);
+            self.tried_v4 = self.tried_v4.saturating_add(1);
             // Beyond the last one several addresses have one.
-            if self.taken_addresses.insert(next.into()) || self.tried.0 > V4_PSEUDONYMS {
+            if self.taken_addresses.insert(next.into()) || self.tried_v4 > V4_PSEUDONYMS {
                 break next;
             }
         };
@@ -300,8 +302,8 @@ impl Pseudonyms {
         // Whether an address is one of its link only has a meaning for findings.
         let network = if address.is_unicast_link_local() { LINK_NETWORK } else { V6_NETWORK };
         let pseudonym = loop {
-            self.tried.1 += 1;
-            let next = Ipv6Addr::from(network | u128::from(self.tried.1));
+            self.tried_v6 += 1;
+            let next = Ipv6Addr::from(network | u128::from(self.tried_v6));
             if self.taken_addresses.insert(next.into()) {
                 break next;
             }

@@ -273,10 +273,10 @@ impl AzureProvider {
     }
 
     /// Refuses a state that a resource has anyway and that an arm wants, when another arm leaves the resource as it is: they would not differ by it.
-    /// `met` is a treatment of the resource with its host.
+    /// `host` and `action` are a treatment of the resource.
     fn refuse_no_difference(
         &self,
-        met: (&HostName, &TreatmentAction),
+        (host, action): (&HostName, &TreatmentAction),
         resource: &Resource,
         original: &State,
     ) -> Result<(), ProviderError> {
@@ -289,7 +289,7 @@ impl AzureProvider {
         let arms = &self.plan.arms;
         let is_left = match resource {
             Resource::Placement { .. } => arms.iter().any(|arm| wanted(arm).is_none()),
-            Resource::Nic { .. } => self.plan.arm_that_leaves(met.0, met.1).is_some(),
+            Resource::Nic { .. } => self.plan.arm_that_leaves(host, action).is_some(),
         };
         if !is_left || !arms.iter().filter_map(wanted).any(|state| original.is(&state)) {
             return Ok(());
