@@ -39,7 +39,7 @@ pub fn check_hosts(path: &Path, plan: &ResolvedPlan) -> Result<(), Failure> {
     if plan.vms().next().is_some() {
         return Ok(());
     }
-    let text = format!("{} is no plan for a bed: it has no host with `bed`", path.display());
+    let text = format!("failed to use {} on a bed: it has no host with `bed`", path.display());
     Err(Failure::message(Kind::Usage, text).remedy(format!(
         "write bed = \"vm1\" into the hosts that are VMs of the bed, or run the plan without a bed: `netduel run {}`",
         shell::word(&path.to_string_lossy())
