@@ -7,3 +7,5 @@ pub const HOSTS_MAX: usize = 256;
 pub const ARMS_MAX: usize = 256;
 /// See [`HOSTS_MAX`].
 pub const WORKLOADS_MAX: usize = 256;
+/// Trials of a block at most: with the shortest workloads a block of so many takes minutes, and no host drifts as little as that.
+pub(super) const TRIALS_PER_BLOCK_MAX: usize = 1024;

@@ -1,11 +1,9 @@
 //! The size of a plan: what is checked and run grows with the product of arms and workloads, and each trial has a copy of its settings.
-use crate::plan::limits::{ARMS_MAX, HOSTS_MAX, WORKLOADS_MAX};
+use crate::plan::limits::{ARMS_MAX, HOSTS_MAX, TRIALS_PER_BLOCK_MAX, WORKLOADS_MAX};
 use crate::plan::problem::{Problems, element_path, key_path};
 use crate::plan::settings::DpdkSpec;
 use crate::plan::spec::{PlanSpec, WorkloadSpec};
 
-/// Trials of a block at most: with the shortest workloads a block of so many takes minutes, and no host drifts as little as that.
-const TRIALS_PER_BLOCK_MAX: usize = 1024;
 /// Text of testpmd's program and arguments at most, bytes.
 const TESTPMD_TEXT_MAX: usize = 4096;
 
