@@ -1,7 +1,7 @@
 //! Runs on disk: one append-only file of JSON lines for each run, durable trial by trial.
 //!
-//! This crate runs no trials, derives no values and reads no clock. [`mod@format`] has the format and its versions,
-//! `docs/design/0007-plans-and-store.md` the reasons.
+//! This crate runs no trials and derives no values, and of clocks it compares only that of the system with the age of [`drafts`].
+//! [`mod@format`] has the format and its versions, `docs/design/0007-plans-and-store.md` the reasons.
 #![forbid(unsafe_code)]
 
 mod belonging;
