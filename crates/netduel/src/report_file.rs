@@ -1,4 +1,4 @@
-//! Writes a report in one of its formats; one rule for every `--out`. Nothing is analysed here.
+//! Writes or prints a report in one of its formats; one rule for every `--out`. Nothing is analysed here.
 mod several;
 
 use std::io;
