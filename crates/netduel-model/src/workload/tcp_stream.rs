@@ -219,7 +219,7 @@ pub(super) fn words(settings: &TcpStream) -> Vec<String> {
     let TcpStream { streams, direction, block, engine, congestion, rate, tuning } = settings;
     let mut words = vec![plural(*streams, "stream"), direction.words().to_owned()];
     words.push(engine.words().to_owned());
-    words.push(format!("{block} a call"));
+    words.push(format!("{block} per send call"));
     words.extend(congestion.iter().cloned());
     words.extend(rate.map(|rate| format!("at {rate}")));
     words.extend(tuning.volume.map(|volume| format!("{volume} total")));

@@ -178,7 +178,7 @@ impl Wait {
     /// For people.
     pub fn words(self) -> &'static str {
         match self {
-            Self::Block => "blocking",
+            Self::Block => "threads sleep while they wait",
             Self::Spin => "spinning",
             Self::BusyPoll => "busy-polling",
         }

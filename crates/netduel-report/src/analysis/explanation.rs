@@ -79,10 +79,14 @@ impl Pair<'_> {
     fn cpu(&self) -> Option<String> {
         let CpuChange { class, part, total, unit, is_within } = self.cpu_change()?;
         let (baseline_name, arm_name) = self.names();
-        let joint = if is_within { "of which" } else { "in it alone" };
-        Some(format!(
-            "CPU time of {arm_name} against {baseline_name}: {total} {unit}, {joint} {class} {part} {unit}."
-        ))
+        let head = format!("CPU time of {arm_name} against {baseline_name}: {total} {unit}");
+        Some(match (is_within, total.starts_with('-')) {
+            (true, _) => format!("{head}, of which {class} {part} {unit}."),
+            (false, fell) => {
+                let others = if fell { "rose" } else { "fell" };
+                format!("{head}: {class} alone {part} {unit}; all other CPU time together {others}.")
+            }
+        })
     }
 
     fn cpu_change(&self) -> Option<CpuChange> {

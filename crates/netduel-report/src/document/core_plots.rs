@@ -53,7 +53,7 @@ fn reading(classes: &[&str]) -> String {
     if classes.len() < CoreShare::CLASSES.len() {
         return shares.to_owned();
     }
-    format!("{shares} Unaccounted: neither idle, nor in a class that the kernel counted.")
+    format!("{shares} Unaccounted: busy time that the kernel assigned to no class.")
 }
 
 /// The classes of a machine. The last one is absent where every core has all its time in the others.

@@ -168,7 +168,7 @@ pub(super) fn not_judged(analysis: &Analysis, workload: &WorkloadAnalysis) -> Ve
     let title = if workload.arms.len() > 1 { "Metrics without a verdict" } else { "Other metrics" };
     let mut blocks = vec![Block::Heading(title.to_owned())];
     if workload.arms.len() > 1 {
-        let why = "The plan judges other metrics of this workload (`metrics`). Each further verdict widens the intervals of the others.";
+        let why = "To judge these, list them in the plan (`metrics`); each further verdict widens the intervals of the others.";
         blocks.push(Block::Reading(why.to_owned()));
     }
     blocks.push(Block::Table(table.without_empty_columns()));

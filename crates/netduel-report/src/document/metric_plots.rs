@@ -138,7 +138,8 @@ pub(super) fn all_intervals(workload: &WorkloadAnalysis) -> Option<Figure> {
     Some(Figure {
         title: title_of_intervals(workload).to_owned(),
         reading: format!(
-            "Share of the intervals of all steady windows, in bins of equal width on the axis; all valid trials together.{}",
+            "Share of the intervals of all steady windows, in bins of equal width on the axis; all valid trials together. Their median can differ \
+             from the value of the arm, the median of the trials.{}",
             below_the_axis(workload, scale, "its first bin also holds")
         ),
         alternative: in_words(&table),

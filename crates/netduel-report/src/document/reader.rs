@@ -49,9 +49,10 @@ fn compared(analysis: &Analysis) -> String {
         [only] => format!("{only} was measured with {workloads} in {blocks}."),
         [baseline, ..] => {
             let place = if words::is_in_lab(&analysis.plan) {
-                ", in a lab on one machine without a physical NIC"
+                let passed = words::switches_passed(&analysis.plan).map(|passed| format!(" ({passed})"));
+                format!(", in a lab on one machine without a physical NIC{}", passed.unwrap_or_default())
             } else {
-                ""
+                String::new()
             };
             format!(
                 "{} were compared with the same traffic ({workloads}) in {blocks}{place}; {baseline} is the baseline.",

@@ -91,6 +91,7 @@ fn result(analysis: &Analysis) -> Section {
     } else {
         values(analysis)
     };
+    blocks.extend(words::lab_difference(&analysis.plan).map(|text| Block::Paragraph(text.into())));
     if let Some(reason) = words::too_few_blocks(&analysis.plan) {
         blocks.insert(0, Block::Paragraph(format!("Too few blocks: {reason}.").into()));
     }

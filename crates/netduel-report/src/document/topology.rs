@@ -17,10 +17,10 @@ pub(super) fn figure(plan: &ResolvedPlan) -> Option<Figure> {
     let alternative = plan.arms.iter().map(sentence).chain(hosts).collect::<Vec<_>>().join("; ");
     Some(Figure {
         title: "Client, path and server".to_owned(),
-        reading:
-            "Left: client; right: server. Rows: arms, with the interface that must carry their bytes at each \
-                  end. Filled: the path uses virtual functions."
-                .to_owned(),
+        reading: format!(
+            "Left: client; right: server. Rows: arms, with the interface that must carry their bytes at each end. {}",
+            filled(plan)
+        ),
         alternative: alternative.clone(),
         chart: Chart::Bed(BedDrawing {
             label: format!("Client, path and server of each arm: {alternative}"),
@@ -30,6 +30,15 @@ pub(super) fn figure(plan: &ResolvedPlan) -> Option<Figure> {
         data: None,
         in_text: false,
     })
+}
+
+/// What a filled interface is: a lab has no virtual functions.
+fn filled(plan: &ResolvedPlan) -> &'static str {
+    if words::is_in_lab(plan) {
+        "Filled: a veth that stands for a virtual function."
+    } else {
+        "Filled: the path uses virtual functions."
+    }
 }
 
 /// Where the hosts are.
@@ -46,7 +55,7 @@ fn title(plan: &ResolvedPlan) -> &'static str {
     }
 }
 
-/// An arm in words: `accelerated: client a (vf0), virtual functions bypassing the switch, server b (vf0)`.
+/// An arm in words: `accelerated: client a (vf0), bypassing the software switches, server b (vf0)`.
 fn sentence(arm: &Arm) -> String {
     let [client, server] = [Role::Client, Role::Server].map(|role| {
         let at = std::iter::once(interface(arm, role).to_owned()).chain(addresses(arm, role));
@@ -114,8 +123,8 @@ fn is_accelerated(arm: &Arm) -> bool {
 /// What is between client and server, and what the arm changes there.
 fn path(arm: &Arm) -> String {
     let of_lab = words::lab_path(arm).map(|path| match path {
-        LabPath::Synthetic => "through the software switch",
-        LabPath::Accelerated => "virtual functions bypassing the switch",
+        LabPath::Synthetic => "through the software switches",
+        LabPath::Accelerated => "bypassing the software switches",
         LabPath::Direct => "one veth pair between the guests",
     });
     let expected = arm.expect_path.map(|path| match path {

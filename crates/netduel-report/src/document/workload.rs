@@ -68,7 +68,7 @@ fn distribution(workload: &WorkloadAnalysis) -> Vec<Block> {
         })
         .collect();
     let mut by_core = Table::new(["arm", "machine"].map(Column::key).to_vec());
-    by_core.columns.push(Column::text("cores (share of the machine's packets)"));
+    by_core.columns.push(Column::text("packets of the machine by core"));
     by_core.rows =
         words::packets_by_core(workload).into_iter().map(|row| row.map(Cell::Text).into()).collect();
     by_core.notes.push(
@@ -95,7 +95,8 @@ fn bottleneck(analysis: &Analysis, workload: &WorkloadAnalysis) -> Vec<Block> {
     let names_softirq = |arm: &ArmAnalysis| {
         arm.limit.iter().flat_map(|limit| &limit.evidence).any(|words| words.contains("softirq"))
     };
-    if workload.arms.iter().any(names_softirq) {
+    let explains_softirq = workload.explanation.iter().any(|words| words.contains("softirq"));
+    if explains_softirq || workload.arms.iter().any(names_softirq) {
         table.notes.extend(words::switch_in_softirq(&analysis.plan));
     }
     if table.rows.is_empty() && table.notes.is_empty() {
@@ -135,10 +136,12 @@ fn trial_of_evidence(workload: &Workload, limit: &ArmLimit) -> String {
     let unit = workload.traffic.facts().unit;
     let metric = workload.metrics.first().map(|metric| format!(" by {}", metric.title_in(unit)));
     let metric = metric.unwrap_or_default();
+    // Of an even number of trials none is the median: the evidence is that of the lower one of the two in the middle.
+    let lower = if limit.trials.is_multiple_of(2) { "lower " } else { "" };
     let trial = match limit.trials {
-        all if all == limit.of => format!("median trial{metric}"),
+        all if all == limit.of => format!("{lower}median trial{metric}"),
         1 => format!("the trial with {cause}"),
-        some => format!("median{metric} of the {some} trials with {cause}"),
+        some => format!("{lower}median{metric} of the {some} trials with {cause}"),
     };
     format!("{trial} (block {})", limit.evidence_block.saturating_add(1))
 }

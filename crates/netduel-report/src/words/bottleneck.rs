@@ -1,4 +1,4 @@
-//! Why the arms of a run differ, in words: the bottleneck of each, the switch of a lab.
+//! Why the arms of a run differ, in words: the bottleneck of each, the switches of a lab.
 use netduel_model::lab::INITIAL_PATH;
 use netduel_model::plan::spec::LabPath;
 use netduel_model::plan::{Arm, ResolvedPlan, TreatmentAction};
@@ -53,18 +53,44 @@ fn by_workload(analysis: &Analysis, text_of: impl Fn(&WorkloadAnalysis) -> Optio
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// The software switch of a lab as a part of softirq time; absent where no arm uses it.
+/// The software switches of a lab as a part of softirq time; absent where no arm uses them.
 pub fn switch_in_softirq(plan: &ResolvedPlan) -> Option<String> {
     let rules = match plan.lab.as_ref()?.rules {
         0 => String::new(),
-        rules => format!(", which evaluates {rules} rules per packet (per GSO packet with offload on)"),
+        rules => {
+            format!(", each of which evaluates {rules} rules per packet (per GSO packet with offload on)")
+        }
     };
     let arms = arms_through_the_switch(plan);
-    let words = || format!("softirq of {} contains the software switch of the lab{rules}", listed(&arms));
+    let words =
+        || format!("softirq of {} contains the two software switches of the lab{rules}", listed(&arms));
     (!arms.is_empty()).then(words)
 }
 
-/// The arms whose packets pass the software switch of the plan's lab; empty for a plan without a lab.
+/// What the packets of some arms of a lab pass, and those of the others do not: `packets of synthetic pass two software switches with 600 rules
+/// each`. Absent where all arms or none do, and without a lab.
+pub fn switches_passed(plan: &ResolvedPlan) -> Option<String> {
+    let rules = match plan.lab.as_ref()?.rules {
+        0 => "without rules".to_owned(),
+        rules => format!("with {rules} rules each"),
+    };
+    let arms = arms_through_the_switch(plan);
+    let is_a_difference = !arms.is_empty() && arms.len() < plan.arms.len();
+    is_a_difference.then(|| format!("packets of {} pass two software switches {rules}", listed(&arms)))
+}
+
+/// Why the arms of a lab differ, and that the CPU time has a part of it, in sentences; absent as [`switches_passed`] is.
+pub fn lab_difference(plan: &ResolvedPlan) -> Option<String> {
+    let passed = switches_passed(plan)?;
+    let size = match plan.lab.as_ref()?.rules {
+        0 => "",
+        _ => " The number of rules (`rules` of the plan) largely determines the size of the difference.",
+    };
+    let arms = arms_through_the_switch(plan);
+    Some(format!("In the lab {passed}, and the CPU time of {} contains their work.{size}", listed(&arms)))
+}
+
+/// The arms whose packets pass the software switches of the plan's lab; empty for a plan without a lab.
 pub fn arms_through_the_switch(plan: &ResolvedPlan) -> Vec<&str> {
     let passes = |arm: &&Arm| lab_path(arm).unwrap_or(INITIAL_PATH) == LabPath::Synthetic;
     let arms = plan.arms.iter().filter(|_| plan.lab.is_some()).filter(passes);

@@ -59,8 +59,8 @@ pub fn title(comparison: &RunComparison<'_>) -> String {
 /// What the brackets of values and verdicts hold.
 pub fn verdict_legend(comparison: &RunComparison<'_>) -> String {
     format!(
-        "Value: median [quartiles] (n valid trials). Verdict: estimate over the valid trials of both runs, not paired [interval at the level \
-         of its own test, so the widths of two intervals are not comparable]. {}.",
+        "Value: median [quartiles] (n valid trials). Verdict: estimate over the valid trials of both runs, not paired [interval at the \
+         confidence of its own test, so the widths of two intervals are not comparable]. {}.",
         error_rates(comparison)
     )
 }

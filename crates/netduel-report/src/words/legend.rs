@@ -11,7 +11,7 @@ pub fn verdict_legend(plan: &ResolvedPlan) -> String {
         return value.to_owned();
     }
     format!(
-        "{value} Verdict: paired estimate [interval at the level of its own test, so the widths of two intervals are not comparable]. {}.",
+        "{value} Verdict: paired estimate [interval at the confidence of its own test, so the widths of two intervals are not comparable]. {}.",
         error_rates(plan.design.confidence.fraction(), Sides::Arms)
     )
 }
@@ -27,15 +27,13 @@ pub fn verdict_legend_brief(plan: &ResolvedPlan) -> String {
 
 /// What Holm's procedure bounds: false differences, and by itself false answers of no difference. `confidence`: that of the plan, a fraction.
 pub fn error_rates(confidence: f64, sides: Sides) -> String {
-    let (family, condition) = match sides {
-        Sides::Arms => ("runs", ""),
-        // Trials of one run share its conditions, which no test of two samples separates from the difference.
-        Sides::Runs => {
-            ("comparisons", ", under the conditions of these runs; what changed between them is not covered")
-        }
-    };
     let share = percent_exact(1.0 - confidence);
-    format!(
-        "At most {share} of such {family} state any false difference, and at most {share} any false \"no difference\"{condition}"
-    )
+    let any = format!("state any false difference, and at most {share} any false \"no difference\"");
+    match sides {
+        Sides::Arms => format!("Of many repetitions of this run, at most {share} {any}"),
+        // Trials of one run share its conditions, which no test of two samples separates from the difference.
+        Sides::Runs => format!(
+            "At most {share} of such comparisons {any}, under the conditions of these runs; what changed between them is not covered"
+        ),
+    }
 }

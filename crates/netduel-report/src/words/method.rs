@@ -50,16 +50,16 @@ pub fn method(plan: &ResolvedPlan) -> Vec<String> {
     if has_proven_trials(plan) {
         let share = percent(netduel_model::trial::PATH_SHARE_MIN);
         paragraphs.push(format!(
-            "Interface counters at both ends were read around each trial. A trial counts only if at least {share} of its bytes crossed the \
-             interface that its arm expects."
+            "Interface counters at both ends were read around each trial. A trial is excluded if less than {share} of its bytes \
+             crossed the interface that its arm expects."
         ));
     }
     if is_compared {
         let [_, blocks] = paired_within(plan);
         paragraphs.push(format!(
-            "Verdicts rest on pairs within {blocks}: the estimate is the Hodges-Lehmann median of {}. {} (Holm); each interval has the level at \
-             which its verdict was decided. \"No difference\" is stated only if an equivalence test shows that the difference is smaller \
-             than {}.",
+            "Verdicts rest on pairs within {blocks}: the estimate is the Hodges-Lehmann median of {}. {} (Holm); each interval has the \
+             confidence at which its verdict was decided. \"No difference\" is stated only if an equivalence test shows that the \
+             difference is smaller than {}.",
             compared_as(plan),
             error_rates(design.confidence.fraction(), Sides::Arms),
             percent_exact(design.equivalence.fraction())
@@ -78,8 +78,8 @@ fn early_end(plan: &ResolvedPlan) -> Option<String> {
         if has_differences { ", or at most the margin where metrics are compared by difference" } else { "" };
     let words = || {
         format!(
-            "The run could end before its last block: from {} on, as soon as the half-width of every interval was at most {} of its ratio{or}. Such a \
-             run prefers intervals that are narrow by chance, so its tests used a confidence of {} instead of {}.",
+            "The run could end before its last block: from {} on, as soon as the half-width of every interval was at most {} of its ratio{or}. To stop \
+             when intervals are narrow favours those that are narrow by chance, so the tests used a confidence of {} instead of {}.",
             plural(design.blocks_min, "block"),
             design.precision,
             percent_exact(design.tested_confidence()),
@@ -138,7 +138,7 @@ mod tests {
             "one is the baseline",
             "2 trials in random order",
             "99 %",
-            "At most 5 % of such runs state any false difference",
+            "Of many repetitions of this run, at most 5 % state any false difference",
             "(Holm)",
             "2.5 %",
         ] {

@@ -28,7 +28,9 @@ mod without_value;
 
 pub(crate) use answer::largest_drop;
 pub use answer::{answer, is_inconclusive};
-pub use bottleneck::{arms_through_the_switch, bottleneck, lab_path, reason, switch_in_softirq};
+pub use bottleneck::{
+    arms_through_the_switch, bottleneck, lab_difference, lab_path, reason, switch_in_softirq, switches_passed,
+};
 pub use datagrams::{datagrams, datagrams_title, direction};
 pub use environment::{EnvironmentRow, environment, environment_hosts, nic_products, test_description};
 pub use host::{

@@ -2,7 +2,7 @@
 use std::fmt::Write as _;
 
 use netduel_model::ids::ArmName;
-use netduel_model::metric::Metric;
+use netduel_model::metric::{Metric, Scale};
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::{QUICK_TEST, Run, RunEnd};
 use netduel_model::sample::ZeroCopyReport;
@@ -14,7 +14,9 @@ use netduel_model::workload::{Facts, Role, RoundTrip, TcpEngine, Workload};
 
 use super::method::{compared_as, paired_within};
 use super::text::{end_and_host, listed, percent, percent_at_least, plain};
-use crate::analysis::{Analysis, ArmAnalysis, PathShares, RequestCount, WorkloadAnalysis, added_by_load};
+use crate::analysis::{
+    Analysis, ArmAnalysis, MetricAnalysis, PathShares, RequestCount, WorkloadAnalysis, added_by_load,
+};
 
 /// From this share on [`percent`] has a decimal.
 const NINES_FROM: f64 = 0.999;
@@ -212,8 +214,14 @@ pub fn end_of(analysis: &Analysis) -> String {
             Some(RunEnd::BudgetReached) => "More time (`budget`) narrows",
             _ => "More blocks (`blocks_max`) narrow",
         };
+        let is_ratio = |metric: &MetricAnalysis| metric.metric.scale() == Scale::Ratio;
+        let of = if analysis.imprecise_metrics().iter().all(|(_, metric)| is_ratio(metric)) {
+            " of the ratio"
+        } else {
+            ""
+        };
         return format!(
-            "{sentence} The precision of {} was not reached{}: intervals are wider, and the verdicts hold. {more} them.",
+            "{sentence} The precision of {}{of} was not reached{}: intervals are wider, and the verdicts hold. {more} them.",
             design.precision,
             missed(analysis)
         );
@@ -354,8 +362,8 @@ pub fn commands(run: &Run) -> Vec<String> {
         command.extend(["--set".to_owned(), shell::word(setting)]);
     }
     if run.header.plan.design.seed != Some(run.header.seed) {
-        // The same order of trials.
         command.extend(["--seed".to_owned(), run.header.seed.to_string()]);
+        lines.push("# the seed repeats the order of the trials, not their values".to_owned());
     }
     lines.push(command.join(" "));
     if run.header.plan.compares() {
@@ -409,10 +417,11 @@ pub fn rules(plan: &ResolvedPlan) -> Vec<(&'static str, String)> {
     }
     rules.extend([
         ("CPU", "Busy time of all cores of both hosts over the whole trial (a shared machine counts once), divided by the amount \
-          received in the whole trial. It includes unaccounted time: neither idle, nor in a class that the kernel counted.".to_owned()),
+          received in the whole trial. It includes unaccounted time: busy time that the kernel assigned to no class.".to_owned()),
         ("Kernel counters", "Softirq: work that the kernel defers from interrupts and system calls, with network traffic mainly the \
           processing of packets. time_squeeze: rounds of packet reception that ended at their limit of packets or time while packets were \
-          waiting. Spurious retransmits (DSACK): the receiver reported data that it already had.".to_owned()),
+          waiting. Interrupts: all of /proc/interrupts, also those of timers and between cores. Spurious retransmits (DSACK): the receiver \
+          reported data that it already had, so the first copy was not lost.".to_owned()),
     ]);
     if plan.compares() {
         let [same, blocks] = paired_within(plan);

@@ -200,7 +200,7 @@ pub fn warning_text(analysis: &Analysis, warning: &Warning) -> String {
         Warning::SharedMachine { .. } => match arms_through_the_switch(&analysis.plan).as_slice() {
             [] => warning.to_string(),
             arms => format!(
-                "{warning}; the CPU time of {} contains the work of the lab's software switch, that of VMs in a cloud does not",
+                "{warning}; the CPU time of {} contains the work of the lab's software switches, that of VMs in a cloud does not",
                 listed(arms)
             ),
         },

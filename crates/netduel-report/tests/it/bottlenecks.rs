@@ -5,7 +5,7 @@ use netduel_model::run::Run;
 use netduel_model::sample::ThreadUse;
 use netduel_model::trial::Trial;
 use netduel_report::analysis::{Cause, limit_of, value_of};
-use netduel_report::{analyse_run, document, markdown, words};
+use netduel_report::{analyse_run, document, markdown, terminal, words};
 use netduel_stats::histogram::Histogram;
 
 use crate::builder::{Recipe, build};
@@ -27,7 +27,7 @@ fn evidence_of_two_of_three_trials_is_that_of_the_lower_one_and_names_how_many_i
     let limit = analysis.workloads[0].arms[0].limit.as_ref().unwrap();
     assert_eq!((limit.trials, limit.of, limit.evidence_block), (2, 3, lower), "{limit:?}");
     let page = markdown::page(&document(&run)).replace('\\', "");
-    let words = format!("median by throughput of the 2 trials with this cause (block {}): ", lower + 1);
+    let words = format!("lower median by throughput of the 2 trials with this cause (block {}): ", lower + 1);
     assert!(page.contains(&words), "{page}");
 }
 
@@ -52,7 +52,8 @@ fn saturated_thread_that_moves_between_cores_is_the_bottleneck_although_no_core_
     };
     let moved = evidence(94, None);
     assert_eq!(moved.cause, Cause::SenderCore, "{moved:?}");
-    assert_eq!(moved.evidence[0], "the client's thread ran 94 % of the time, on changing cores");
+    let words = "the client's thread ran 94 % of the time (on changing cores, so that no core was as busy)";
+    assert_eq!(moved.evidence[0], words);
     for (ran_percent, pinned) in [(86, None), (94, Some(1))] {
         let stayed = evidence(ran_percent, pinned);
         let words = format!("the client's thread ran {ran_percent} % of the time");
@@ -66,16 +67,45 @@ fn summary_states_the_bottlenecks_and_the_page_the_switch_of_a_lab() {
     let page = |run: &Run| markdown::page(&document(run)).replace('\\', "");
     let bottlenecks = "; bottleneck: in bulk softirq processing on one core (synthetic), the receive window (accelerated); in rr latency-bound; \
                        in udp the receiver's program: its socket overflows (synthetic), unknown (accelerated)";
-    assert!(page(&run).contains(&format!("{bottlenecks}. At most 5 %")), "{}", page(&run));
+    assert!(page(&run).contains(&format!("{bottlenecks}. Of many repetitions of this run, at most 5 %")), "{}", page(&run));
     run.header.plan.lab = Some(Lab { rules: 600, cap: None, mtu: Lab::MTU, queues: Lab::QUEUES });
-    let switch = "softirq of synthetic contains the software switch of the lab, which evaluates 600 rules per packet (per GSO packet with \
-                  offload on)";
+    let switches = "softirq of synthetic contains the two software switches of the lab, each of which evaluates 600 rules per packet (per GSO \
+                    packet with offload on)";
     let in_lab = page(&run);
-    // Below the bottlenecks whose evidence is softirq: those of bulk and udp.
-    assert_eq!(in_lab.matches(&format!("- {switch}\n")).count(), 2, "{in_lab}");
-    let warning = "and CPU time is counted once; the CPU time of synthetic contains the work of the lab's software switch";
+    // Below the bottlenecks whose evidence is softirq, those of bulk and udp, and where only the CPU time differs by softirq, that of rr.
+    assert_eq!(in_lab.matches(&format!("- {switches}\n")).count(), 3, "{in_lab}");
+    let warning = "and CPU time is counted once; the CPU time of synthetic contains the work of the lab's software switches";
     assert!(in_lab.contains(warning), "{in_lab}");
-    assert!(!page(&build(&Recipe::default())).contains("software switch of the lab"));
+    assert!(!page(&build(&Recipe::default())).contains("software switches of the lab"));
+}
+
+#[test]
+fn summary_and_closing_lines_of_a_lab_state_the_switches_that_make_the_difference() {
+    let mut run = build(&Recipe::default());
+    let texts = |run: &Run| {
+        let document = document(run);
+        (markdown::page(&document).replace('\\', ""), terminal::summary(&document, 400, false))
+    };
+    let (page, lines) = texts(&run);
+    assert!(!page.contains("rules each") && !lines.contains("In the lab"), "a plan without a lab: {page}");
+    run.header.plan.lab = Some(Lab { rules: 600, cap: None, mtu: Lab::MTU, queues: Lab::QUEUES });
+    let passed = "packets of synthetic pass two software switches with 600 rules each";
+    let (page, lines) = texts(&run);
+    assert!(page.contains(&format!(" without a physical NIC ({passed}); synthetic is the baseline. ")), "{page}");
+    let difference = format!(
+        "In the lab {passed}, and the CPU time of synthetic contains their work. The number of rules (`rules` of the plan) largely \
+         determines the size of the difference.\n"
+    );
+    assert!(page.contains(&difference) && lines.contains(&difference), "{lines}");
+    // Without rules they add little, and arms that all pass them do not differ by them.
+    run.header.plan.lab = Some(Lab { rules: 0, cap: None, mtu: Lab::MTU, queues: Lab::QUEUES });
+    let (_, lines) = texts(&run);
+    assert!(lines.contains("two software switches without rules, ") && !lines.contains("determines"), "{lines}");
+    for arm in &mut run.header.plan.arms {
+        arm.treatments.clear();
+    }
+    let (_, lines) = texts(&run);
+    assert!(!lines.contains("In the lab"), "{lines}");
 }
 
 /// An open loop whose requests were 300 ms late, on hosts with half of their CPU time idle. `waited_permille`: how long its threads waited for

@@ -238,7 +238,7 @@ fn run_that_ends_at_its_limit_says_whether_its_precision_was_reached() {
         terminal::report(&document(&run), 400, false)
     };
     let page = |noise: f64, blocks_max: u32| ended(noise, blocks_max, RunEnd::BlockLimitReached);
-    let missed = "Stopped: block limit reached. The precision of 5 % was not reached for throughput of bulk";
+    let missed = "Stopped: block limit reached. The precision of 5 % of the ratio was not reached for throughput of bulk";
     assert!(page(0.3, 10).contains(missed), "{}", page(0.3, 10));
     let hint = ": intervals are wider, and the verdicts hold. More blocks (`blocks_max`) narrow them.\n";
     assert!(page(0.3, 10).contains(hint), "{}", page(0.3, 10));

@@ -51,7 +51,7 @@ fn html_page_contains_every_section_in_order() {
 fn percent_signs_of_the_comparisons_stay_with_their_numbers() {
     let page = html::page(&document(&build(&Recipe::default())));
     for words in [
-        "At most 5\u{a0}% of such runs state any false difference",
+        "Of many repetitions of this run, at most 5\u{a0}% state any false difference",
         "Margin of no difference: 5\u{a0}%.",
         "<span class=\"median\">0.445\u{a0}%</span>",
     ] {

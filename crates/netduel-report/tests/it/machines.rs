@@ -243,7 +243,7 @@ fn unaccounted_time_is_busy_time() {
     let sum: f64 = ratios.map(|(_, ratio)| ratio.as_f64().unwrap()).sum();
     assert!((sum - 1.0).abs() < 1e-6, "{core}");
     let page = html::page(&document(&run));
-    for words in ["Unaccounted: neither idle", "unaccounted, %"] {
+    for words in ["Unaccounted: busy time", "unaccounted, %"] {
         assert!(page.contains(words), "no {words:?}");
         assert!(!page_before.contains(words), "{words:?} where all time is accounted for");
     }

@@ -169,7 +169,7 @@ fn summary_is_three_sentences_and_one_picture() {
     assert_eq!(words.matches(". ").count() + 1, 3, "{words}");
     assert!(
         words.contains("synthetic is the baseline")
-            && words.contains("At most 5 % of such runs state any false difference"),
+            && words.contains("Of many repetitions of this run, at most 5 % state any false difference"),
         "{words}"
     );
     for workload in ["bulk", "rr"] {

@@ -61,15 +61,15 @@ fn run_in_the_lab_has_its_guests_and_the_path_of_each_arm() {
             "client a",
             "server b",
             "guest of the lab",
-            "synthetic: through the software switch",
+            "synthetic: through the software switches",
             "syn0",
-            "accelerated: virtual functions bypassing the switch",
+            "accelerated: bypassing the software switches",
             "vf0",
         ],
     );
     let boxes = |class: &str| drawing.matches(&format!("<rect class=\"{class}\"")).count();
     assert_eq!((boxes("cell"), boxes("cell serves"), boxes("band"), boxes("nic")), (2, 2, 2, 2), "{drawing}");
-    let words = "accelerated: client a (vf0), virtual functions bypassing the switch, server b (vf0)";
+    let words = "accelerated: client a (vf0), bypassing the software switches, server b (vf0)";
     assert!(drawing.contains(words), "{drawing}");
     assert!(drawing.contains("; client a: guest of the lab"), "{drawing}");
 }

@@ -199,7 +199,8 @@ impl Evidence<'_> {
                 None => threads_on_cores(end).filter(|_| waited >= WAITED_MUCH),
             };
             let note = note.map(|note| format!(" ({note})")).unwrap_or_default();
-            let moved = if has_moved(end, ran) { ", on changing cores" } else { "" };
+            let moved =
+                if has_moved(end, ran) { " (on changing cores, so that no core was as busy)" } else { "" };
             let words = format!("the {name}'s {noun} ran {} of the time{moved}{waiting}{note}", percent(ran));
             // A pinned core belongs to the end, even if other processes use it.
             let cause = if !has_waited || pinned.is_some() {
