@@ -1,5 +1,5 @@
 //! How to repeat the run: its commands, each test by hand at both ends, and the appendix with plan and versions.
-use netduel_model::plan::ResolvedPlan;
+use netduel_model::plan::{ResolvedPlan, Treatment, TreatmentAction};
 use netduel_model::run::Run;
 
 use super::block::{Block, FactGroup, Scope, Section};
@@ -39,30 +39,34 @@ pub(super) fn reproduction(run: &Run) -> Section {
 }
 
 /// Each test by hand: settings of the arms, then the quick test of each workload at both ends. The lab comes first, because the path of an
-/// arm is a path in it.
+/// arm is a path in it. What is entered on its own, as the settings of one arm, has a block of its own to copy.
 fn by_hand(plan: &ResolvedPlan) -> Vec<Block> {
     let tests = words::commands_of_tests(plan);
     let has_quick = |test: &words::WorkloadCommands| test.arms.iter().any(|arm| !arm.lines.is_empty());
     let mut blocks = Vec::new();
-    let mut code: Vec<String> = words::lab_command(plan).into_iter().collect();
+    let mut lab = words::lab_command(plan).map(|line| Block::Code(vec![line]));
     let settings = words::settings_of_arms(plan);
     if !settings.is_empty() {
         blocks.push(Block::Heading("Settings of each arm by hand".to_owned()));
-        blocks.push(Block::Reading(who_changes_settings(plan).to_owned()));
+        blocks.push(Block::Reading(who_changes_settings(plan)));
+        blocks.extend(lab.take());
         for group in &settings {
-            code.push(words::plain(&match group.arms.as_slice() {
+            let title = words::plain(&match group.arms.as_slice() {
                 [] => "# every arm".to_owned(),
                 [one] => format!("# arm {one}"),
                 arms => format!("# arms {}", arms.join(", ")),
-            }));
-            code.extend(group.lines.iter().map(|line| words::plain(line)));
+            });
+            let lines = group.lines.iter().map(|line| words::plain(line));
+            blocks.push(Block::Code([title].into_iter().chain(lines).collect()));
         }
-        blocks.push(Block::Code(std::mem::take(&mut code)));
     }
     if tests.iter().any(has_quick) {
         blocks.push(Block::Heading("Each test by hand".to_owned()));
         blocks.push(Block::Reading(where_tests_run(plan)));
-        code.extend(words::preparation(plan));
+        blocks.extend(lab.take());
+        blocks.push(Block::Code(words::preparation(plan)));
+        blocks.extend(words::pairings(plan).into_iter().map(Block::Code));
+        let mut code = Vec::new();
         for test in tests.iter().filter(|test| has_quick(test)) {
             for group in test.arms.iter().filter(|group| !group.lines.is_empty()) {
                 let of = if group.arms.is_empty() {
@@ -75,6 +79,9 @@ fn by_hand(plan: &ResolvedPlan) -> Vec<Block> {
             }
         }
         blocks.push(Block::Code(code));
+    }
+    if plan.lab.is_some() && !blocks.is_empty() {
+        blocks.push(Block::Code(vec!["netduel lab down".to_owned()]));
     }
     for test in &tests {
         for (group, reason) in test.arms.iter().filter_map(|group| Some((group, group.reason?))) {
@@ -90,23 +97,29 @@ fn by_hand(plan: &ResolvedPlan) -> Vec<Block> {
 }
 
 /// With which rights the settings are changed, and where.
-fn who_changes_settings(plan: &ResolvedPlan) -> &'static str {
-    if words::is_in_lab(plan) {
-        "The equivalent commands. They need no root where user namespaces are allowed; `netduel lab path` applies to both guests. Write \
-         down the earlier values: a run restores them, these commands do not."
+fn who_changes_settings(plan: &ResolvedPlan) -> String {
+    let rights = if words::is_in_lab(plan) {
+        "They need no root where user namespaces are allowed; `netduel lab path` applies to both guests."
     } else if plan.has_provider_treatments() {
-        "The equivalent commands: `az` with your login, all others as root on the named host. Write down the earlier values: a \
-         run restores them, these commands do not."
+        "Run `az` with your login, all others as root on the named host."
     } else {
-        "The equivalent commands, as root on the named host. Write down the earlier values: a run restores them, these commands do not."
-    }
+        "Run them as root on the named host."
+    };
+    // A path of the lab is no setting that a host had before.
+    let is_path = |treatment: &Treatment| matches!(treatment.action, TreatmentAction::Path { .. });
+    let earlier = if plan.arms.iter().flat_map(|arm| &arm.treatments).all(is_path) {
+        ""
+    } else {
+        " Write down the earlier values: a run restores them, these commands do not."
+    };
+    format!("The equivalent commands: enter those of one arm before its tests. {rights}{earlier}")
 }
 
 /// Where the commands of the tests run.
 fn where_tests_run(plan: &ResolvedPlan) -> String {
-    let tests = "One trial of each workload, without the comparison. `netduel serve` runs on the server in a terminal of its own, the tests run \
-                 on the client. The result of a quick test excludes the first tenth and the last twentieth of its time, which may not be the \
-                 steady window of this run.";
+    let tests = "One trial of each workload, without the comparison. `netduel` has to be in the PATH. `netduel serve` runs on the server in a terminal \
+                 of its own, the tests run on the client. The result of a quick test excludes the first tenth and the last twentieth of its time; \
+                 the settings of each workload state the steady window of this run.";
     if words::has_events(plan) {
         format!("{tests} Commands of events run as root on the host in the comment above them, at its time.")
     } else {
@@ -149,8 +162,8 @@ mod tests {
 
     use super::*;
 
-    /// The commands of a plan with these tables of hosts and treatments of its arms, in their order, and the text above the settings.
-    fn commands_and_text(hosts: &str, treatments: [&str; 2]) -> (Vec<String>, String) {
+    /// A plan with these tables of hosts and treatments of its arms.
+    fn plan_of(hosts: &str, treatments: [&str; 2]) -> ResolvedPlan {
         let [one, two] = treatments;
         let pair = "client = \"a\"\nserver = \"b\"\n";
         let text = format!(
@@ -158,9 +171,13 @@ mod tests {
              [[arms]]\nname = \"one\"\n{pair}treatments = [{one}]\n\
              [[arms]]\nname = \"two\"\n{pair}treatments = [{two}]\nset = {{ streams = 8 }}\n"
         );
-        let plan = parse(&text, "p").unwrap_or_else(|errors| panic!("{text}\n{errors}"));
+        parse(&text, "p").unwrap_or_else(|errors| panic!("{text}\n{errors}"))
+    }
+
+    /// The commands of such a plan in their order, and the text above the settings.
+    fn commands_and_text(hosts: &str, treatments: [&str; 2]) -> (Vec<String>, String) {
         let (mut commands, mut above) = (Vec::new(), String::new());
-        for block in by_hand(&plan) {
+        for block in by_hand(&plan_of(hosts, treatments)) {
             match block {
                 Block::Code(lines) => commands.extend(lines),
                 Block::Reading(text) if above.is_empty() => above = text,
@@ -177,11 +194,35 @@ mod tests {
         let (with, above) = commands_and_text(guests, paths);
         let (without, _) = commands_and_text(guests, ["", ""]);
         for commands in [&with, &without] {
-            assert_eq!(commands[0], "netduel lab up", "{commands:?}");
+            assert_eq!(commands[0], "netduel lab up --rules 600", "{commands:?}");
             assert_eq!(commands.iter().filter(|line| line.contains("lab up")).count(), 1, "{commands:?}");
+            assert_eq!(commands.last().unwrap(), "netduel lab down", "{commands:?}");
         }
         assert!(with.contains(&"netduel lab path synthetic".to_owned()), "{with:?}");
         assert!(above.contains("need no root") && !above.contains("as root"), "{above}");
+        assert!(!above.contains("earlier values"), "the end of a lab removes its path: {above}");
+    }
+
+    #[test]
+    fn commands_that_exclude_each_other_or_ask_for_a_string_are_in_blocks_of_their_own() {
+        let guests = "[lab]\n[hosts.a]\nlaunch = \"lab\"\n[hosts.b]\nlaunch = \"lab\"";
+        let paths = ["{ path = \"synthetic\" }", "{ path = \"accelerated\" }"];
+        let plan = plan_of(guests, paths);
+        let code: Vec<Vec<String>> = by_hand(&plan)
+            .into_iter()
+            .filter_map(|block| if let Block::Code(lines) = block { Some(lines) } else { None })
+            .collect();
+        let alone = |line: &str| code.iter().any(|lines| lines.last().is_some_and(|last| last == line));
+        for line in [
+            "netduel lab up --rules 600",
+            "netduel lab path synthetic",
+            "netduel lab path accelerated",
+            "netduel lab exec b -- netduel serve",
+            "netduel lab exec a -- netduel pair -",
+            "netduel lab down",
+        ] {
+            assert!(alone(line), "{line} is followed by another command: {code:?}");
+        }
     }
 
     #[test]

@@ -51,8 +51,8 @@ pub use published::{
     published_tone, published_value, published_verdict,
 };
 pub use reproduce::{
-    ArmCommands, WorkloadCommands, commands_of_tests, has_events, is_in_lab, lab_command, preparation,
-    settings_of_arms,
+    ArmCommands, WorkloadCommands, commands_of_tests, has_events, is_in_lab, lab_command, pairings,
+    preparation, settings_of_arms,
 };
 pub use run::{
     commands, end_of, ended, has_plan_file, load_effects, not_included, parts_title, proofs, question,

@@ -84,11 +84,35 @@ pub fn preparation(plan: &ResolvedPlan) -> Vec<String> {
     servers.dedup();
     for server in servers {
         lines.push(comment(&format!(
-            "server {server}: prints the pairing string that the first test needs in place of the address"
+            "server {server}, in a terminal of its own: prints a pairing string for each of its addresses"
         )));
         lines.push(on(plan, server, "netduel serve"));
     }
     lines
+}
+
+/// The lines that pair a client with an address of its server, for each address that a quick test uses. They ask for the string, so that
+/// nothing can be pasted after them.
+pub fn pairings(plan: &ResolvedPlan) -> Vec<Vec<String>> {
+    let mut pairs: Vec<(&str, String)> = Vec::new();
+    for arm in &plan.arms {
+        let is_quick = |workload: &&Workload| {
+            let by_hand = workload.traffic.by_hand(&workload.timing);
+            matches!(by_hand, ByHand::Test(_) | ByHand::Parts(_))
+        };
+        for workload in arm.workloads.iter().filter(is_quick) {
+            let pair = (arm.pair.client.as_str(), address(plan, arm, workload.family));
+            if !pairs.contains(&pair) {
+                pairs.push(pair);
+            }
+        }
+    }
+    let lines = |(client, address): (&str, String)| {
+        let asks =
+            format!("client {client}: asks for the pairing string that the server printed for {address}");
+        vec![comment(&asks), on(plan, client, "netduel pair -")]
+    };
+    pairs.into_iter().map(lines).collect()
 }
 
 /// The tests of every workload on every arm. A workload that no command repeats has the reason.
@@ -119,9 +143,8 @@ fn lab_up(lab: &Lab) -> String {
         // Writing to a String cannot fail.
         let _ = write!(line, " --{option} {}", shell::word(&value));
     };
-    if lab.rules != Lab::RULES {
-        add("rules", lab.rules.to_string());
-    }
+    // Also the default: it determines the difference between the paths.
+    add("rules", lab.rules.to_string());
     if let Some(cap) = lab.cap {
         add("cap", cap.to_string());
     }
@@ -255,6 +278,13 @@ mod tests {
         let plan = parse(LAB, "p").unwrap();
         assert_eq!(lab_command(&plan).unwrap(), "netduel lab up --rules 50 --cap '1 Gbit/s'");
         assert_eq!(preparation(&plan)[1], "netduel lab exec b -- netduel serve");
+        let asked: Vec<(String, String)> =
+            pairings(&plan).into_iter().map(|lines| (lines[0].clone(), lines[1].clone())).collect();
+        let pairing = |address: &str| {
+            let asks = "# client a: asks for the pairing string that the server printed for";
+            (format!("{asks} {address}"), "netduel lab exec a -- netduel pair -".to_owned())
+        };
+        assert_eq!(asked, [pairing("10.77.0.2"), pairing("fd77::2")], "each address once");
         let settings = settings_of_arms(&plan);
         assert_eq!(
             settings[0].lines,
