@@ -34,10 +34,30 @@ pub(super) fn section(run: &Run, inspection: &Inspection) -> Section {
         );
         blocks.push(Block::Paragraph(words.into()));
     }
+    blocks.extend(congestion(run).map(|text| Block::Paragraph(text.into())));
     blocks.extend(with_findings(inspection));
     let hosts: Vec<Named<'_>> = run.header.hosts.iter().map(|(name, host)| (name.as_str(), host)).collect();
     blocks.push(Block::Folded(SETTINGS.to_owned(), settings(&hosts)));
     Section { anchor: "hosts".to_owned(), title: "Hosts".to_owned(), scope: Scope::Reference, blocks }
+}
+
+/// The congestion control that workloads set; absent without any, and where the facts of all hosts show one of them as the default.
+fn congestion(run: &Run) -> Option<String> {
+    let workloads = run.header.plan.arms.iter().flat_map(|arm| &arm.workloads);
+    let set: BTreeSet<&str> =
+        workloads.filter_map(|workload| workload.traffic.facts().tcp.congestion).collect();
+    let differs = |host: &HostSnapshot| {
+        let default = host.sysctls.get("net.ipv4.tcp_congestion_control");
+        default.is_some_and(|default| !set.contains(default.as_str()))
+    };
+    let is_confusing = !set.is_empty() && run.header.hosts.values().any(differs);
+    let names: Vec<&str> = set.iter().copied().collect();
+    is_confusing.then(|| {
+        format!(
+            "Workloads with a congestion control in the plan ({}) do not use the default of the hosts.",
+            words::listed(&names)
+        )
+    })
 }
 
 /// The page of inspected hosts without a run. `unix_ms`: when they were read.

@@ -250,3 +250,17 @@ fn unaccounted_time_is_busy_time() {
     let text = markdown::page(&document(&run));
     assert!(text.contains("| busiest core of a trial, busy | % |") && text.contains("| 50.0 |"), "{text}");
 }
+
+#[test]
+fn congestion_control_of_the_plan_is_named_where_the_hosts_have_another_default() {
+    let page = |default: &str| {
+        let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 2, ..Recipe::default() });
+        for host in run.header.hosts.values_mut() {
+            host.sysctls.insert("net.ipv4.tcp_congestion_control".to_owned(), default.to_owned());
+        }
+        markdown::page(&document(&run)).replace('\\', "")
+    };
+    let words = "Workloads with a congestion control in the plan (cubic) do not use the default of the hosts.";
+    assert!(page("bbr").contains(words), "{}", page("bbr"));
+    assert!(!page("cubic").contains(words), "the default is what the plan sets");
+}
