@@ -149,7 +149,7 @@ impl Path {
             (&at_the_server, "server", format!("{active} lost carrier")),
         ] {
             let changed = format!("at the {end} the path changed during the trial: ");
-            assert!(line.contains("invalid, wrong path"), "{line}");
+            assert!(line.contains("excluded, wrong path"), "{line}");
             assert!(line.contains(&changed) && line.contains(&what), "{what} is not in {line}");
         }
         assert!(!elsewhere.contains("invalid") && !elsewhere.contains("failed"), "{elsewhere}");

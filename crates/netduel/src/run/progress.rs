@@ -255,8 +255,8 @@ impl Progress {
                 )
             }
             (Validity::Valid, ..) => "no figure".to_owned(),
-            (Validity::WrongPath { reason }, ..) => format!("invalid, wrong path: {reason}"),
-            (Validity::PathUnproven { reason }, ..) => format!("invalid, path not proven: {reason}"),
+            (Validity::WrongPath { reason }, ..) => format!("excluded, wrong path: {reason}"),
+            (Validity::PathUnproven { reason }, ..) => format!("excluded, path not proven: {reason}"),
             (Validity::Failed { reason }, ..) => format!("failed: {reason}"),
         };
         let (workload, arm) = self.widths;

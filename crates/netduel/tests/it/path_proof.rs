@@ -24,7 +24,7 @@ fn path_change_during_a_trial_makes_it_invalid() {
     bench.run(["lab", "path", "--lab", &lab, "synthetic"]).expect_code(0);
     let run = under_way.finish().expect_code(0);
     assert!(
-        run.stderr.contains("invalid, wrong path") && run.stderr.contains("through vf0"),
+        run.stderr.contains("excluded, wrong path") && run.stderr.contains("through vf0"),
         "{}",
         run.stderr
     );

@@ -392,10 +392,10 @@ fn blocks(state: &State, view: &View, width: usize) -> Section {
         line
     });
     let lines: Vec<Line> = if total == 0 { Vec::new() } else { lines.collect() };
-    let invalid = state.marks.values().filter(|mark| **mark != Mark::Valid).count();
-    let valid = state.marks.len() - invalid;
+    let excluded = state.marks.values().filter(|mark| **mark != Mark::Valid).count();
+    let valid = state.marks.len() - excluded;
     let title = if from > 0 { format!("Blocks from {}", from + 1) } else { "Blocks".to_owned() };
-    Section { title: format!("{title}: {valid} valid, {invalid} invalid"), lines, newest_last: false }
+    Section { title: format!("{title}: {valid} valid, {excluded} excluded"), lines, newest_last: false }
 }
 
 fn cpu(state: &State, view: &View, width: usize) -> Section {
