@@ -37,6 +37,18 @@ struct CpuChange {
     is_within: bool,
 }
 
+impl CpuChange {
+    /// `-1.40 s/GB, of which softirq -1.11 s/GB`.
+    fn words(&self) -> String {
+        let Self { class, part, total, unit, is_within } = self;
+        if *is_within {
+            return format!("{total} {unit}, of which {class} {part} {unit}");
+        }
+        let others = if total.starts_with('-') { "rose" } else { "fell" };
+        format!("{total} {unit}; {class} alone {part} {unit}, and all other CPU time together {others}")
+    }
+}
+
 /// Notes about one arm against the baseline.
 struct Pair<'a> {
     workload: &'a WorkloadAnalysis,
@@ -77,16 +89,8 @@ impl Pair<'_> {
     }
 
     fn cpu(&self) -> Option<String> {
-        let CpuChange { class, part, total, unit, is_within } = self.cpu_change()?;
         let (baseline_name, arm_name) = self.names();
-        let head = format!("CPU time of {arm_name} against {baseline_name}: {total} {unit}");
-        Some(match (is_within, total.starts_with('-')) {
-            (true, _) => format!("{head}, of which {class} {part} {unit}."),
-            (false, fell) => {
-                let others = if fell { "rose" } else { "fell" };
-                format!("{head}: {class} alone {part} {unit}; all other CPU time together {others}.")
-            }
-        })
+        Some(format!("CPU time of {arm_name} against {baseline_name}: {}.", self.cpu_change()?.words()))
     }
 
     fn cpu_change(&self) -> Option<CpuChange> {
@@ -151,4 +155,26 @@ impl Pair<'_> {
 fn differs(baseline: f64, arm: f64) -> bool {
     let (low, high) = (baseline.min(arm), baseline.max(arm));
     high > 0.0 && high >= low * RATIO_MIN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn class_that_changed_more_than_the_whole_is_no_part_of_it() {
+        let words = |part: &str, total: &str, is_within: bool| {
+            let (part, total) = (part.to_owned(), total.to_owned());
+            CpuChange { class: "softirq", part, total, unit: "s/GB", is_within }.words()
+        };
+        assert_eq!(words("-1.11", "-1.40", true), "-1.40 s/GB, of which softirq -1.11 s/GB");
+        assert_eq!(
+            words("-41.8", "-41.6", false),
+            "-41.6 s/GB; softirq alone -41.8 s/GB, and all other CPU time together rose"
+        );
+        assert_eq!(
+            words("+2.00", "+1.50", false),
+            "+1.50 s/GB; softirq alone +2.00 s/GB, and all other CPU time together fell"
+        );
+    }
 }
