@@ -102,7 +102,6 @@ impl Machine<'_> {
             "console=ttyS0 quiet loglevel=4 nokaslr mitigations=off audit=0 panic=-1 no_timer_check"
                 .to_owned(),
             format!("netduel.name={} netduel.key={}", self.name, self.key),
-            format!("netduel.keepalive={}", self.scene.ssh_keepalive_s),
             format!("netduel.mac={} netduel.modules={}", management_mac(self.number), modules.join(",")),
         ];
         if self.scene.has_dpdk {

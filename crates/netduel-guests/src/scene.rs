@@ -16,9 +16,6 @@ pub struct Scene {
     pub has_nodes: bool,
     /// Whether its guests have testpmd, an IOMMU, and the driver that hands their NICs to programs.
     pub has_dpdk: bool,
-    /// Interval at which the ssh server looks whether the other end is there, seconds; 0 for never. Its packets are other traffic beside a
-    /// trial with few bytes.
-    pub ssh_keepalive_s: u32,
     /// The NICs of each guest, in the order of their slots and of their set-up.
     pub nics: &'static [Nic],
 }
@@ -101,7 +98,6 @@ pub const SCENES: &[Scene] = &[
         kernel: Kernel::Backports,
         has_nodes: false,
         has_dpdk: false,
-        ssh_keepalive_s: 0,
         nics: &[
             Nic { interface: "virt0", wire: 1, subnet: Some(1), device: Device::Virtio { queues: 2 } },
             Nic { interface: "virt1", wire: 2, subnet: Some(2), device: Device::Virtio { queues: 1 } },
@@ -113,7 +109,6 @@ pub const SCENES: &[Scene] = &[
         kernel: Kernel::Backports,
         has_nodes: false,
         has_dpdk: false,
-        ssh_keepalive_s: 4,
         nics: &[
             Nic { interface: "fo0", wire: 1, subnet: Some(3), device: Device::Standby },
             Nic {
@@ -135,7 +130,6 @@ pub const SCENES: &[Scene] = &[
         kernel: Kernel::Backports,
         has_nodes: true,
         has_dpdk: false,
-        ssh_keepalive_s: 0,
         nics: &[
             Nic { interface: "vmx0", wire: 1, subnet: Some(1), device: Device::Vmxnet3 },
             Nic { interface: "virt0", wire: 2, subnet: Some(2), device: Device::Virtio { queues: 1 } },
@@ -147,7 +141,6 @@ pub const SCENES: &[Scene] = &[
         kernel: Kernel::Backports,
         has_nodes: false,
         has_dpdk: false,
-        ssh_keepalive_s: 0,
         nics: &[
             Nic { interface: "fo0", wire: 1, subnet: Some(1), device: Device::Standby },
             // Before the primary: it is eth0 until it has its name.
@@ -167,7 +160,6 @@ pub const SCENES: &[Scene] = &[
         kernel: Kernel::Backports,
         has_nodes: false,
         has_dpdk: false,
-        ssh_keepalive_s: 0,
         nics: &[
             Nic { interface: "virt0", wire: 1, subnet: Some(1), device: Device::Virtio { queues: 1 } },
             Nic { interface: "hot0", wire: 2, subnet: None, device: Device::FreePort },
@@ -180,7 +172,6 @@ pub const SCENES: &[Scene] = &[
         kernel: Kernel::Backports,
         has_nodes: false,
         has_dpdk: false,
-        ssh_keepalive_s: 0,
         nics: &[
             Nic { interface: "fo0", wire: 1, subnet: Some(1), device: Device::Standby },
             Nic { interface: "virt0", wire: 2, subnet: Some(2), device: Device::Virtio { queues: 4 } },
@@ -198,7 +189,6 @@ pub const SCENES: &[Scene] = &[
         kernel: Kernel::Backports,
         has_nodes: false,
         has_dpdk: true,
-        ssh_keepalive_s: 0,
         nics: &[
             Nic { interface: "virt0", wire: 1, subnet: Some(1), device: Device::Virtio { queues: 1 } },
             Nic { interface: "pf0", wire: 2, subnet: Some(2), device: Device::Igb { functions: &[] } },
@@ -210,7 +200,6 @@ pub const SCENES: &[Scene] = &[
         kernel: Kernel::Backports,
         has_nodes: false,
         has_dpdk: false,
-        ssh_keepalive_s: 0,
         nics: ONE_VIRTIO,
     },
     Scene {
@@ -219,7 +208,6 @@ pub const SCENES: &[Scene] = &[
         kernel: Kernel::Bookworm,
         has_nodes: false,
         has_dpdk: false,
-        ssh_keepalive_s: 0,
         nics: ONE_VIRTIO,
     },
     Scene {
@@ -228,7 +216,6 @@ pub const SCENES: &[Scene] = &[
         kernel: Kernel::Bullseye,
         has_nodes: false,
         has_dpdk: false,
-        ssh_keepalive_s: 0,
         nics: ONE_VIRTIO,
     },
 ];

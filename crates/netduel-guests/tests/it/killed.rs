@@ -78,8 +78,9 @@ fn agent_is_killed_with_its_guard_and_the_network_fails(
     let both = ids_of(&bed.guests()[0], &[GUARD, AGENT]);
     // ssh cannot show it: the address appears when the settings are restored.
     let watch = format!(
-        "({}; cat /sys/class/net/mgmt/carrier > /tmp/carrier; {{ {} }} > /tmp/restored 2>&1; ip address add 10.1.0.3/24 dev pf0) \
-         > /dev/null 2>&1 < /dev/null & {}",
+        "{}; ({UNTIL_LINK_IS_LOST}; kill -9 $session; {}; cat /sys/class/net/mgmt/carrier > /tmp/carrier; \
+         {{ {} }} > /tmp/restored 2>&1; ip address add 10.1.0.3/24 dev pf0) > /dev/null 2>&1 < /dev/null & {}",
+        session_of(&both[1]),
         until_ended(&both),
         treated.look(),
         take_shown()
@@ -160,6 +161,19 @@ fn until_ended(ids: &[String]) -> String {
     let programs = ids.iter().map(|id| format!("[ -e /proc/{id}/exe ]")).collect::<Vec<_>>();
     format!("while {}; do usleep 50000; done", programs.join(" || "))
 }
+
+/// Sets `session` to the process of the ssh server that a process of a guest descends from.
+fn session_of(process: &str) -> String {
+    format!(
+        "session={process}; read -r name < /proc/$session/comm; until [ \"$name\" = dropbear ]; do \
+         read -r id name state session rest < /proc/$session/stat; read -r name < /proc/$session/comm; done"
+    )
+}
+
+/// Waits until the interface that ssh uses has no carrier. The ssh server ends a session without its client after a time; the test ends it when
+/// the link is lost, because on a busy machine a client may be silent for any time.
+const UNTIL_LINK_IS_LOST: &str =
+    "until read -r carrier < /sys/class/net/mgmt/carrier && [ $carrier = 0 ]; do usleep 50000; done";
 
 /// The carrier of the interface that ssh uses.
 fn set_management_link(guest: &mut Guest, is_up: bool) {
