@@ -7,7 +7,7 @@ use netduel_guests::{Bed, Prepared};
 use netduel_test_support::{RealAz, write_program};
 use serde_json::Value;
 
-use super::pace::Pace;
+use super::pace::{Pace, Paces};
 use super::{prepared, run_in_both};
 
 /// The variable with a folder in which reports of beds are kept for people. Without it they go with their bed.
@@ -17,7 +17,7 @@ const KEPT: &str = "NETDUEL_KEEP_REPORTS";
 pub struct Coordinator {
     netduel: PathBuf,
     folder: PathBuf,
-    pace: Pace,
+    paces: Paces,
     /// The `az` of its commands, if it is the real one.
     real_az: Option<RealAz>,
 }
@@ -30,7 +30,7 @@ pub struct Printed {
 }
 
 impl Coordinator {
-    /// For the guests of this bed, with this pace of its plans. Its files are in the bed's folder and go with it.
+    /// For the guests of this bed, with this pace of its boot for the plans. Its files are in the bed's folder and go with it.
     pub fn new(bed: &mut Bed, pace: Pace) -> Self {
         let prepared: Prepared = prepared().unwrap();
         install(bed, &prepared);
@@ -47,7 +47,7 @@ impl Coordinator {
         fs::write(&path, config).unwrap();
         let script = format!("#!/bin/sh\nexec /usr/bin/ssh -F \"{}\" \"$@\"\n", path.display());
         write_program(&ssh, script);
-        Self { netduel: prepared.netduel(), folder, pace, real_az: None }
+        Self { netduel: prepared.netduel(), folder, paces: Paces::since_boot(pace), real_az: None }
     }
 
     /// Lets its commands use the real `az`, in the namespaces of the bed; false where that is not possible.
@@ -72,13 +72,13 @@ impl Coordinator {
     /// Writes a plan, whose times are those of a quiet machine; returns its path.
     pub fn plan(&self, text: &str) -> String {
         let path = self.folder.join("plan.toml");
-        fs::write(&path, self.pace.plan(text)).unwrap();
+        fs::write(&path, self.paces.of_next_plan().plan(text)).unwrap();
         path.display().to_string()
     }
 
     /// The option that sets the duration of a workload, as it is on a quiet machine.
     pub fn duration(&self, text: &str) -> String {
-        format!("duration=\"{}\"", self.pace.time(text))
+        format!("duration=\"{}\"", self.paces.of_next_plan().time(text))
     }
 
     /// Writes a file into the folder that is the first of the program's search path; returns its path.

@@ -12,8 +12,8 @@ use super::{answer_of, kill, processes, reach, run, run_in_both};
 
 const AGENT: &str = "agent";
 const GUARD: &str = "undo-guard";
-/// Long enough for what a test does in a trial: a kill in the guest in the command that sees the traffic, or one on this machine after that
-/// command by ssh has ended. A trial that loses its agent or its connection ends with it.
+/// Long enough for what a test does in a trial: a kill in the guest in the command that sees the traffic, or one on this machine after the
+/// output of that command. A trial that loses its agent or its connection ends with it.
 const SECONDS: u32 = 4;
 
 /// Treatments are in force in a trial, and the guests are afterwards as they were: by the agents after a trial, by the next agent when agent

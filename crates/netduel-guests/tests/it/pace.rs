@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
+use std::sync::{Mutex, PoisonError};
 
 /// Share of the processor time that other programs may have on a quiet machine, percent.
 const QUIET_PERCENT: u64 = 15;
 /// The maximum factor: where guests hardly run, a longer trial helps no more.
 const FACTOR_MAX: u64 = 4;
+/// Ticks of all processors between two readings, at least: with fewer of them one tick of another program is a large share.
+const TICKS_MIN: u64 = 100;
 /// What is before a time in a plan: that of a workload, and that of an event.
 const BEFORE_TIMES: [&str; 2] = ["duration = ", "{ at = "];
 /// The parent of all threads of the kernel. Those that run beside guests work for them.
@@ -16,7 +19,7 @@ const KERNEL_THREADS: u32 = 2;
 const ANCESTORS_MAX: usize = 64;
 
 /// The whole number by which the times of plans are multiplied: 1 on a quiet machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Pace(u64);
 
 impl Pace {
@@ -25,9 +28,12 @@ impl Pace {
 
     /// As other programs used the machine since an earlier reading.
     pub fn since(earlier: &ProcessorTime) -> Self {
-        let now = ProcessorTime::read();
-        let others = now.of_others_since(earlier, std::process::id());
-        Self::of(now.all.saturating_sub(earlier.all), others)
+        Self::between(earlier, &ProcessorTime::read(), std::process::id())
+    }
+
+    /// As other programs than the process `own` and its descendants used the machine between two readings.
+    fn between(earlier: &ProcessorTime, later: &ProcessorTime, own: u32) -> Self {
+        Self::of(later.all.saturating_sub(earlier.all), later.of_others_since(earlier, own))
     }
 
     /// One more than other programs slow the guests down on average: they are slower at times.
@@ -65,6 +71,35 @@ impl Pace {
 impl fmt::Display for Pace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+/// The pace of each plan of a scene: that of the scene's boot, and more while other programs have more of the machine.
+#[derive(Debug)]
+pub struct Paces {
+    at_boot: Pace,
+    /// The reading before the last plan, and that plan's pace.
+    last: Mutex<(ProcessorTime, Pace)>,
+}
+
+impl Paces {
+    /// From the boot of a scene on.
+    pub fn since_boot(pace: Pace) -> Self {
+        Self { at_boot: pace, last: Mutex::new((ProcessorTime::read(), pace)) }
+    }
+
+    /// That of the next plan; it is printed when it is another one than before.
+    pub fn of_next_plan(&self) -> Pace {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = ProcessorTime::read();
+        if now.all.saturating_sub(last.0.all) >= TICKS_MIN {
+            let pace = self.at_boot.max(Pace::between(&last.0, &now, std::process::id()));
+            if pace != last.1 {
+                println!("the times of the next plans are multiplied by {pace}, and not by {}", last.1);
+            }
+            *last = (now, pace);
+        }
+        last.1
     }
 }
 
@@ -162,6 +197,18 @@ mod tests {
             ProcessorTime { all: 100 * ticks, processes }
         };
         assert_eq!(at(10).of_others_since(&at(4), 40), 6 + 6);
+        assert_eq!(Pace::between(&at(4), &at(10), 40), Pace::QUIET);
+    }
+
+    #[test]
+    fn pace_of_a_plan_is_never_less_than_that_of_the_boot() {
+        let paces = Paces::since_boot(Pace(FACTOR_MAX));
+        assert_eq!(paces.of_next_plan(), Pace(FACTOR_MAX));
+        // As if the boot had been long ago, and no other program had run since.
+        let ProcessorTime { all, processes } = ProcessorTime::read();
+        let earlier = ProcessorTime { all: all - TICKS_MIN, processes };
+        *paces.last.lock().unwrap() = (earlier, Pace(FACTOR_MAX));
+        assert_eq!(paces.of_next_plan(), Pace(FACTOR_MAX));
     }
 
     #[test]

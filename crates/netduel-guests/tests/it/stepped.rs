@@ -1,7 +1,7 @@
 //! A run whose trials begin when the test lets them, so that the test can change something in each.
 use std::io::{BufRead as _, BufReader, Lines};
-use std::process::{Child, ChildStderr, Output, Stdio};
-use std::sync::mpsc;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -42,6 +42,8 @@ const LOOK: Duration = Duration::from_secs(1);
 const AFTER_THE_END: Duration = Duration::from_secs(60);
 /// How long a command of a plan waits for it, seconds: it is ended after 30 s.
 const GATE_SECONDS: u32 = 25;
+/// The last line of a command in the client that has succeeded.
+const DONE: &str = "netduel-done\n";
 /// Counts the datagrams that a guest has sent, without a program for each look.
 const COUNT_SENT: &str = "sent() { while read -r name received unknown wrong out rest; do \
      case $name$received in Udp:[0-9]*) sent=$out ;; esac; done < /proc/net/snmp; }";
@@ -70,8 +72,9 @@ impl SteppedRun {
     }
 
     /// Lets a trial begin, and runs a script in the client when half a second of its traffic has passed: in the same command, because another
-    /// one could come after a short trial. Returns what the script printed; [`Self::line`] comes next. The client counts the datagrams itself,
-    /// because counters of a NIC may begin again with a treatment.
+    /// one could come after a short trial. Returns what the script printed, as soon as it has ended: what the caller changes then is changed
+    /// while the traffic runs. [`Self::line`] comes next. The client counts the datagrams itself, because counters of a NIC may begin again with
+    /// a treatment.
     pub fn begin(&mut self, client: &Guest, script: &str) -> String {
         let wait = format!(
             "{COUNT_SENT}; sent; from=$sent; touch {GO}; \
@@ -94,10 +97,11 @@ impl SteppedRun {
         self.in_client(client, &format!("until [ -e {WAITS} ]; do usleep 20000; done; {script}"))
     }
 
-    /// Runs a command in the client that waits for the run, and returns what it printed.
+    /// Runs a script in the client that waits for the run, and returns what it printed. The end of its connection is not awaited: a busy machine
+    /// needs seconds for it, in which a trial may end.
     fn in_client(&mut self, client: &Guest, script: &str) -> String {
-        match self.output_before_the_end(client, script) {
-            Some(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).into_owned(),
+        match self.printed_before_the_end(client, script) {
+            Some(Ok(printed)) => printed,
             other => {
                 // The lines of a run that has ended tell why no trial began.
                 let (_, seen) = self.report();
@@ -106,16 +110,15 @@ impl SteppedRun {
         }
     }
 
-    /// The output of a command in the client. `None` when it still waits for a run that has ended; it then ends with the bed.
-    fn output_before_the_end(&mut self, client: &Guest, script: &str) -> Option<Output> {
+    /// What a script in the client printed, or how it failed. `None` when it still waits for a run that has ended; it then ends with the bed.
+    fn printed_before_the_end(&mut self, client: &Guest, script: &str) -> Option<Result<String, String>> {
         let (sender, receiver) = mpsc::channel();
-        let mut command = client.ssh_command(script);
-        command.stdin(Stdio::null());
-        thread::spawn(move || sender.send(command.output().unwrap()));
+        let command = client.ssh_command(&format!("{{ {script}\n}} && echo {DONE}"));
+        thread::spawn(move || run_until_done(command, &sender));
         loop {
             let has_ended = self.process.try_wait().unwrap().is_some();
             match receiver.recv_timeout(if has_ended { AFTER_THE_END } else { LOOK }) {
-                Ok(output) => return Some(output),
+                Ok(printed) => return Some(printed),
                 Err(_) if has_ended => return None,
                 Err(_) => {}
             }
@@ -144,8 +147,29 @@ impl SteppedRun {
     }
 }
 
-/// Treatments of the client that let a trial wait. The first one ends in time although the trial does not begin, and the second one then goes on
-/// waiting.
+/// Sends what a command prints before [`DONE`] when that has come, and waits for the end of the command. Without it the command has failed.
+fn run_until_done(mut command: Command, printed: &Sender<Result<String, String>>) {
+    let pipes = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = pipes.spawn().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let (mut text, mut line, mut is_done) = (String::new(), Vec::new(), false);
+    while output.read_until(b'\n', &mut line).unwrap() > 0 {
+        text.push_str(&String::from_utf8_lossy(&line));
+        line.clear();
+        if let Some(before) = text.strip_suffix(DONE) {
+            is_done = true;
+            // The receiver may have given up.
+            let _ = printed.send(Ok(before.to_owned()));
+        }
+    }
+    let ended = child.wait_with_output().unwrap();
+    if !is_done {
+        let _ = printed.send(Err(format!("{ended:?} after {text:?}")));
+    }
+}
+
+/// Treatments of the client that let a trial wait, one after the other. All but the last one end in time although the trial does not begin, and
+/// the next one then goes on waiting.
 fn gate() -> String {
     let wait = format!(
         "read -r now rest < /proc/uptime; end=$((${{now%.*}} + {GATE_SECONDS})); \
@@ -155,7 +179,8 @@ fn gate() -> String {
         format!("{{ command = [\"sh\", \"-c\", \"{script}\"], undo = [\"true\"], on = \"client\" }}")
     };
     let first = format!("touch {WAITS}; {wait}; [ ! -e {GO} ] || rm {GO} {WAITS}");
+    let next = format!("[ ! -e {WAITS} ] || {{ {wait}; [ ! -e {GO} ] || rm {GO} {WAITS}; }}");
     // It fails without the file, and its trial with it.
-    let second = format!("[ ! -e {WAITS} ] || {{ {wait}; rm {GO} {WAITS}; }}");
-    format!("{}, {}", command(&first), command(&second))
+    let last = format!("[ ! -e {WAITS} ] || {{ {wait}; rm {GO} {WAITS}; }}");
+    [first, next, last].map(|script| command(&script)).join(", ")
 }
