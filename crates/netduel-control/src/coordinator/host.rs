@@ -95,6 +95,10 @@ impl HostLink {
             Some(status) if status.code() == Some(127) && !ended.last_words.contains(LIBRARIES) => {
                 format!("{status}: install netduel there, in a folder of its PATH")
             }
+            // ssh(1) ends with this status, too, and leaves it to its master process to print why.
+            Some(status) if status.code() == Some(255) && ended.last_words.is_empty() => {
+                format!("{status}, as ssh ends when its connection is lost or a signal ends its command")
+            }
             Some(status) => status.to_string(),
             None => "status unknown".to_owned(),
         };
@@ -108,5 +112,29 @@ impl HostLink {
             last_words: part("it printed", &banner) + &part("its last output", &ended.last_words),
             own_reason: own_reason.map(str::to_owned),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::process::ExitStatus;
+
+    use netduel_model::units::Nanos;
+
+    use super::*;
+
+    #[test]
+    fn status_of_ssh_is_explained_when_nothing_else_is() {
+        let how = |code: i32, last_words: &str| {
+            let limits = Limits { total: Nanos(1), idle: Nanos(1), progress: Limits::PROGRESS };
+            let (link, _) = HostLink::open(&HostName::new("a").unwrap(), 1, limits, 0);
+            let status = Some(ExitStatus::from_raw(code << 8));
+            link.end_words(&Ended { status, last_words: last_words.to_owned(), is_over: true }).how
+        };
+        let explained = how(255, "");
+        assert!(explained.starts_with("exit status: 255, as ssh ends when its connection is lost"));
+        assert_eq!(how(255, "Permission denied (publickey)."), "exit status: 255");
+        assert_eq!(how(1, ""), "exit status: 1");
     }
 }

@@ -79,7 +79,8 @@ fn agent_is_killed_with_its_guard_and_the_network_fails(
     // ssh cannot show it: the address appears when the settings are restored.
     let watch = format!(
         "{}; ({UNTIL_LINK_IS_LOST}; kill -9 $session; {}; cat /sys/class/net/mgmt/carrier > /tmp/carrier; \
-         {{ {} }} > /tmp/restored 2>&1; ip address add 10.1.0.3/24 dev pf0) > /dev/null 2>&1 < /dev/null & {}",
+         {{ {} }} > /tmp/restored 2>&1; ip address add 10.1.0.3/24 dev pf0) \
+         > /dev/null 2>&1 < /dev/null & {}",
         session_of(&both[1]),
         until_ended(&both),
         treated.look(),
