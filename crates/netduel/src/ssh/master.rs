@@ -19,6 +19,9 @@ use super::stop::Stop;
 
 /// Timeout of an answer, nanoseconds: with proxies a login takes several connections, and a security key waits for a touch.
 const ANSWER_TIMEOUT_NS: u64 = 60_000_000_000;
+/// ssh ends a connection on which the server has sent nothing for six intervals of 10 s, the timeout of an answer: a host that changes the queues
+/// of a NIC, or that others use, may stall for long. While traffic runs, the coordinator gives up a silent agent much sooner.
+const ALIVE: [&str; 4] = ["-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=6"];
 /// Longest answer, bytes: start files of a shell print before it.
 const ANSWER_LEN_MAX: usize = 256 << 10;
 /// Interval of the checks of [`Stop`].
@@ -47,8 +50,7 @@ impl Master {
     pub fn open(name: &HostName, ssh: &SshHost, socket: PathBuf, stop: &Stop) -> Result<Self, Obstacle> {
         let (sender, arrivals) = sync_channel(ARRIVALS_MAX);
         let own = ["-M", "-o", "ControlPersist=no", "-o", CONNECT_TIMEOUT];
-        let own =
-            own.into_iter().chain(["-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=3", "-S"]);
+        let own = own.into_iter().chain(ALIVE).chain(["-S"]);
         let way = jumps::find(name, ssh, stop)?;
         let options = [options::of_host(ssh), way.options.clone()].concat();
         let destination = options::destination(ssh);
