@@ -33,6 +33,10 @@ const GAP_S: f64 = 0.03;
 const BESIDE_S: f64 = 0.02;
 /// Maximum sleep of a receiver that keeps up, plus wake-up time, seconds.
 const SLEEP_S: f64 = 0.025;
+/// What the receiver of a TCP stream takes off its socket in one call, bytes: at most, and as long as it keeps up (`DISCARD_BYTES` and
+/// `LOW_WATER_BYTES` in netduel-load/src/tcp_stream.rs). That of datagrams takes 64 of them in either case.
+const TCP_CALL: (f64, f64) = (4_194_304.0, 131_072.0);
+const UDP_CALL: (f64, f64) = (64.0 * 1472.0, 64.0 * 1472.0);
 /// The steady window of every trial here.
 const WARMUP_NS: u64 = 300_000_000;
 const DURATION_NS: u64 = 1_300_000_000;
@@ -50,6 +54,8 @@ pub struct Case {
     payload: u64,
     /// Largest unit that leaves at once: an unsegmented GSO packet, or a datagram.
     step_bytes: f64,
+    /// What one call of the receiver takes, bytes: at most, and while it keeps up.
+    call_bytes: (f64, f64),
 }
 
 const TCP: &str = "type = \"tcp-stream\"\ncongestion = \"cubic\"";
@@ -64,7 +70,16 @@ impl Case {
 
 /// A TCP stream through a cap.
 pub fn tcp(rate: &'static str, rate_bps: f64, burst: u32) -> Case {
-    Case { rate, rate_bps, burst, workload: TCP, headers: TCP_HEADERS, payload: 1448, step_bytes: 65_536.0 }
+    Case {
+        rate,
+        rate_bps,
+        burst,
+        workload: TCP,
+        headers: TCP_HEADERS,
+        payload: 1448,
+        step_bytes: 65_536.0,
+        call_bytes: TCP_CALL,
+    }
 }
 
 #[test]
@@ -81,6 +96,7 @@ fn measured_rate_equals_that_of_a_token_bucket() {
         headers: UDP_HEADERS,
         payload: 1472,
         step_bytes: 1472.0,
+        call_bytes: UDP_CALL,
     };
     // Slow ones leave the cores idle, so they run concurrently.
     let together = [tcp("100mbit", 1e8, 131_072), udp("100mbit", 1e8, 131_072), tcp("1gbit", 1e9, 131_072)];
@@ -151,6 +167,8 @@ struct Steady<'a> {
     cut: f64,
     /// Least and most bytes that left the queue and were not read, at each edge.
     in_flight: [(f64, f64); 2],
+    /// Most bytes that a call of the receiver took before each edge and counted after it, beyond those of a receiver that keeps up.
+    taken: [f64; 2],
 }
 
 /// The queue's readings in the steady window of the trial that follows `arrived` bytes at the receiver's socket.
@@ -208,14 +226,24 @@ fn steady_readings<'a>(case: &Case, readings: &'a [Reading], arrived: u64, flow:
             beside.map(|reading| reading.waiting as f64 + reading.unprocessed as f64 * case.step_bytes);
         unread.fold((f64::INFINITY, 0.0_f64), |(least, most), bytes| (least.min(bytes), most.max(bytes)))
     });
-    Steady { readings: &readings[from..=to], beside_s: beside, cut, in_flight }
+    // The receiver counts what a call has taken when the call has returned. If it loses its core before that, these bytes are neither in the
+    // socket nor counted. They are at most what waited in the socket before. A receiver that keeps up lets less wait than it takes in a call, so
+    // that this is nothing on an idle machine.
+    let taken = [from, to].map(|index| {
+        let since = readings[index].at_ns.saturating_sub((SLEEP_S * 1e9) as u64);
+        let before = readings[..=index].iter().rev().take_while(|reading| reading.at_ns >= since);
+        let waited = before.map(|reading| reading.waiting as f64).fold(0.0_f64, f64::max);
+        let (at_most, keeping_up) = case.call_bytes;
+        (waited.min(at_most) - keeping_up).max(0.0)
+    });
+    Steady { readings: &readings[from..=to], beside_s: beside, cut, in_flight, taken }
 }
 
 /// Compares the measured value with the queue's counters, and with its nominal rate if its own counters reached it. CPU
 /// contention, as reported by the kernel, widens the tolerance: data that waited at the edges of the window in the receiver's
-/// queues for more than its maximum sleep, late readings, rate changes within the intervals cut by the edges, and the `dropped` bytes
-/// of the trial at the receiver's socket. Returns whether the values were compared: false after a stall. How close they are on a quiet
-/// machine is measured by the bench `precision`.
+/// queues for more than its maximum sleep, data that it had taken from there and not counted yet, late readings, rate changes within the
+/// intervals cut by the edges, and the `dropped` bytes of the trial at the receiver's socket. Returns whether the values were compared: false
+/// after a stall. How close they are on a quiet machine is measured by the bench `precision`.
 fn judge(case: &Case, window: &Steady<'_>, dropped: u64, seen: f64) -> bool {
     let steady = window.readings;
     let (first, last) = (steady.first().unwrap(), steady.last().unwrap());
@@ -224,10 +252,10 @@ fn judge(case: &Case, window: &Steady<'_>, dropped: u64, seen: f64) -> bool {
     let counted = payload * 8.0 / seconds;
     let nominal = case.rate_bps * case.payload as f64 / (case.payload + case.headers) as f64;
     let asleep = nominal / 8.0 * SLEEP_S;
-    let [before, after] = window.in_flight;
+    let ([before, after], [taken_before, taken_after]) = (window.in_flight, window.taken);
     let late: f64 = [before, after].map(|(_, most)| (most - asleep).max(0.0)).iter().sum();
-    // What left the queue before the window and was received in it, less what left in it and was received after it.
-    let shifted = (before.1 - after.0).max(after.1 - before.0);
+    // What left the queue before the window and was counted in it, less what left in it and was counted after it.
+    let shifted = (before.1 + taken_before - after.0).max(after.1 + taken_after - before.0);
     // A large segment is a step in the queue's course, and no change of its rate.
     let cut = (window.cut - 2.0 * case.step_bytes).max(0.0);
     // Where the queue was not always full, its rate varies between zero and its limit, also between the readings and the edges; and the
