@@ -16,17 +16,28 @@ const GUARD: &str = "undo-guard";
 /// output of that command. A trial that loses its agent or its connection ends with it.
 const SECONDS: u32 = 4;
 
-/// Treatments are in force in a trial, and the guests are afterwards as they were: by the agents after a trial, by the next agent when agent
-/// and guard are killed, and by the guard when the agent is killed.
+/// Treatments are in force in a trial, and the guests are afterwards as they were: by the agent after a trial in which its guard is killed, by
+/// the next agent when agent and guard are killed, by the agent whose connection is killed, and by the guard when the agent is killed.
 pub fn check_restored(bed: &mut Bed, coordinator: &Coordinator, state: &mut LastState, treated: Treated<'_>) {
     state.is_kept_by(bed, |bed| {
-        let (mut stepped, lines) = undisturbed_and_without_agent_and_guard(bed, coordinator, treated);
-        let guard = ids_of(&bed.guests()[0], &[GUARD]);
+        let (mut stepped, lines) = valid_and_without_agent_and_guard(bed, coordinator, treated, &[GUARD]);
+        // The second loss of a host ends a run: that of the server is its first.
+        let without_connection = treated.are_on_both().then(|| {
+            let printed = stepped.begin(&bed.guests()[0], &take_shown());
+            kill(connection_to(bed, "b"));
+            treated.assert_shown(&printed, true);
+            stepped.line()
+        });
+        let guard = ids_in(&stepped.when_waiting(&bed.guests()[0], PROCESSES), &[GUARD]);
         let without_agent = trial_that_loses(&mut stepped, bed, &[AGENT], treated);
         let (report, seen) = stepped.report();
         run(&bed.guests()[0], &until_ended(&guard));
-        assert_lost(&lines, &report, &seen);
+        assert_lost(&lines, if without_connection.is_some() { 3 } else { 1 }, &report, &seen);
         assert!(without_agent.contains("failed: host a vanished"), "{seen:#?}");
+        match without_connection {
+            Some(line) => assert!(line.contains("failed: host b vanished"), "{line}: {seen:#?}"),
+            None => guard_agent_and_connection_are_killed(bed, coordinator, treated),
+        }
     });
 }
 
@@ -45,7 +56,7 @@ fn guard_agent_and_connection_are_killed(bed: &mut Bed, coordinator: &Coordinato
     let steps = Steps { address: treated.address, before: &before, after: "", seconds: SECONDS };
     let mut stepped = SteppedRun::start(bed, coordinator, &steps);
     let without_guard = trial_that_loses(&mut stepped, bed, &[GUARD], treated);
-    let connection = connection_to_a(bed);
+    let connection = connection_to(bed, "a");
     let printed = stepped.begin(&bed.guests()[0], &take_shown());
     kill(connection);
     let without_connection = stepped.line();
@@ -74,7 +85,7 @@ fn agent_is_killed_with_its_guard_and_the_network_fails(
     coordinator: &Coordinator,
     treated: Treated<'_>,
 ) {
-    let (mut stepped, lines) = undisturbed_and_without_agent_and_guard(bed, coordinator, treated);
+    let (mut stepped, lines) = valid_and_without_agent_and_guard(bed, coordinator, treated, &[]);
     let both = ids_of(&bed.guests()[0], &[GUARD, AGENT]);
     // ssh cannot show it: the address appears when the settings are restored.
     let watch = format!(
@@ -95,16 +106,17 @@ fn agent_is_killed_with_its_guard_and_the_network_fails(
     assert_eq!(run(&bed.guests()[0], "ip address del 10.1.0.3/24 dev pf0; cat /tmp/carrier"), "0\n");
     treated.assert_shown(&run(&bed.guests()[0], "cat /tmp/restored"), false);
     let (report, seen) = stepped.report();
-    assert_lost(&lines, &report, &seen);
+    assert_lost(&lines, 1, &report, &seen);
     assert!(without_network.contains("failed: host a: it has sent nothing for "), "{seen:#?}");
 }
 
-/// A trial in which nothing is lost, and one that loses agent and guard. Nothing of the treatments is in force before, and while the third
-/// trial waits. Returns the lines about both.
-fn undisturbed_and_without_agent_and_guard(
+/// A valid trial, in which guest a loses the processes of these subcommands, and one that loses agent and guard. Nothing of the treatments is in
+/// force before, and while the third trial waits. Returns the lines about both.
+fn valid_and_without_agent_and_guard(
     bed: &mut Bed,
     coordinator: &Coordinator,
     treated: Treated<'_>,
+    lost_first: &[&str],
 ) -> (SteppedRun, [String; 2]) {
     for printed in run_in_both(treated.guests(bed), |_| treated.look()) {
         treated.assert_shown(&printed, false);
@@ -112,23 +124,31 @@ fn undisturbed_and_without_agent_and_guard(
     let after = format!(", {}", treated.in_plan());
     let steps = Steps { address: treated.address, before: "", after: &after, seconds: SECONDS };
     let mut stepped = SteppedRun::start(bed, coordinator, &steps);
-    stepped.begin(&bed.guests()[0], "true");
+    let lost = match lost_first {
+        [] => "true".to_owned(),
+        _ => kill_in_guest(&ids_in(&stepped.when_waiting(&bed.guests()[0], PROCESSES), lost_first)),
+    };
+    stepped.begin(&bed.guests()[0], &lost);
     for printed in run_in_both(treated.guests(bed), |_| take_shown()) {
         treated.assert_shown(&printed, true);
     }
-    let undisturbed = stepped.line();
+    let valid = stepped.line();
     let without_both = trial_that_loses(&mut stepped, bed, &[GUARD, AGENT], treated);
     treated.assert_shown(&stepped.when_waiting(&bed.guests()[0], &treated.look()), false);
-    (stepped, [undisturbed, without_both])
+    (stepped, [valid, without_both])
 }
 
-/// Of a run whose first trial lost nothing, whose second one lost agent and guard, and whose third one failed as well.
+/// Of a run whose first trial is valid, whose second one lost agent and guard, and whose others failed as well. A run that ends within the second
+/// block, after three trials, has one that is excluded: that block does not count.
 #[track_caller]
-fn assert_lost([undisturbed, without_both]: &[String; 2], report: &Value, seen: &[String]) {
-    assert!(is_undisturbed(undisturbed), "{seen:#?}");
+fn assert_lost([valid, without_both]: &[String; 2], excluded: u64, report: &Value, seen: &[String]) {
+    assert!(is_undisturbed(valid), "{seen:#?}");
     assert!(without_both.contains("failed: host a vanished"), "{seen:#?}");
-    // The run ends within the second block, which then does not count.
-    assert_eq!((&report["trials_valid"], &report["trials_excluded"]), (&1.into(), &1.into()), "{seen:#?}");
+    assert_eq!(
+        (&report["trials_valid"], &report["trials_excluded"]),
+        (&1.into(), &excluded.into()),
+        "{seen:#?}"
+    );
     let restored = "restored settings on host a that an earlier run left behind: ";
     assert!(warnings(report).iter().any(|text| text.contains(restored)), "{:#}", report["warnings"]);
 }
@@ -206,14 +226,14 @@ fn ids_in(found: &str, subcommands: &[&str]) -> Vec<String> {
     subcommands.iter().map(of).collect()
 }
 
-/// The coordinator's master connection to guest a.
-fn connection_to_a(bed: &Bed) -> u32 {
-    let is_of_a = |id: &String| {
+/// The coordinator's master connection to a guest.
+fn connection_to(bed: &Bed, guest: &str) -> u32 {
+    let is_to_guest = |id: &String| {
         let line = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
         let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
-        words.contains(&b"-M".as_slice()) && words.contains(&b"a".as_slice())
+        words.contains(&b"-M".as_slice()) && words.contains(&guest.as_bytes())
     };
-    let found: Vec<String> = processes(bed.folder()).into_iter().filter(is_of_a).collect();
-    let [connection] = &found[..] else { panic!("one connection to a: {found:?}") };
+    let found: Vec<String> = processes(bed.folder()).into_iter().filter(is_to_guest).collect();
+    let [connection] = &found[..] else { panic!("one connection to {guest}: {found:?}") };
     connection.parse().unwrap()
 }
