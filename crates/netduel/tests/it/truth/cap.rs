@@ -227,14 +227,14 @@ fn steady_readings<'a>(case: &Case, readings: &'a [Reading], arrived: u64, flow:
         unread.fold((f64::INFINITY, 0.0_f64), |(least, most), bytes| (least.min(bytes), most.max(bytes)))
     });
     // The receiver counts what a call has taken when the call has returned. If it loses its core before that, these bytes are neither in the
-    // socket nor counted. They are at most what waited in the socket before. A receiver that keeps up lets less wait than it takes in a call, so
-    // that this is nothing on an idle machine.
+    // socket nor counted. They waited in the socket before. Where a receiver keeps up, at most its low-water mark and one large segment
+    // wait, so that this is nothing on an idle machine.
     let taken = [from, to].map(|index| {
         let since = readings[index].at_ns.saturating_sub((SLEEP_S * 1e9) as u64);
         let before = readings[..=index].iter().rev().take_while(|reading| reading.at_ns >= since);
         let waited = before.map(|reading| reading.waiting as f64).fold(0.0_f64, f64::max);
         let (at_most, keeping_up) = case.call_bytes;
-        (waited.min(at_most) - keeping_up).max(0.0)
+        (waited.min(at_most) - keeping_up - case.step_bytes).max(0.0)
     });
     Steady { readings: &readings[from..=to], beside_s: beside, cut, in_flight, taken }
 }
