@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use netduel_control::agent::{Clock, FailureKind, Waker, Work, WorkError};
-use netduel_control::protocol::{DESCRIBE_TIMEOUT_NS, Recovery, STEP_TIMEOUT_NS};
+use netduel_control::protocol::{LOCK_TIMEOUT_NS, Recovery, STEP_TIMEOUT_NS};
 use netduel_host::{Before, DRAIN_PATIENCE, HostError, Observer, Sources, wait_for_drained_queues};
 use netduel_load::OpenPorts;
 use netduel_model::data_ports::{ListenAt, PortNeeds, ProbeSource, ProbedPort};
@@ -35,10 +35,13 @@ impl Clock for Monotonic {
     }
 }
 
-/// How long a former agent of the same run and the guard of a killed run may take to restore settings before the run is refused.
+/// How long a former agent of the same run, whose connection was lost, may take to undo its changes before the run is refused: it runs, and an
+/// interface may take 20 s to return.
+const FORMER_PATIENCE: Duration = Duration::from_secs(85);
+/// How long the guard of a killed run may take for it.
 const RESTORE_PATIENCE: Duration = Duration::from_secs(25);
 // The agent waits while the coordinator waits for the lock of the host.
-const _: () = assert!(RESTORE_PATIENCE.as_nanos() < DESCRIBE_TIMEOUT_NS as u128);
+const _: () = assert!(FORMER_PATIENCE.as_nanos() + RESTORE_PATIENCE.as_nanos() < LOCK_TIMEOUT_NS as u128);
 
 // The agent waits while the coordinator waits for the end to be prepared, and for its result.
 const _: () = assert!(DRAIN_PATIENCE.as_nanos() < STEP_TIMEOUT_NS as u128);
@@ -216,9 +219,9 @@ impl Work for AgentWork {
     }
 
     fn lock(&mut self, run: &RunId) -> Result<(), WorkError> {
-        let deadline_ns = Monotonic.now_ns().saturating_add(RESTORE_PATIENCE.as_nanos() as u64);
-        self.lock = Some(HostLock::take(run, deadline_ns)?);
-        await_guards(deadline_ns)?;
+        let within = |patience: Duration| Monotonic.now_ns().saturating_add(patience.as_nanos() as u64);
+        self.lock = Some(HostLock::take(run, within(FORMER_PATIENCE))?);
+        await_guards(within(RESTORE_PATIENCE))?;
         // A guard that restored settings while this host was described may have failed since. What it could not restore is tried once more,
         // and is not measured with.
         let Recovered { recovery: Recovery { restored, problems }, left } =

@@ -38,8 +38,11 @@ fn is_false(value: &bool) -> bool {
 /// Maximum length of a line, bytes: a result with a long series and a wide histogram is some 100 kB; one of 24 h some 50 MB.
 pub const LINE_LEN_MAX: usize = 64 << 20;
 
-/// Timeout of describing or locking a host, nanoseconds. The agent's own waits during these must be shorter.
+/// Timeout of describing a host, nanoseconds. The agent's own waits during this must be shorter.
 pub const DESCRIBE_TIMEOUT_NS: u64 = 30_000_000_000;
+
+/// Timeout of locking a host, nanoseconds: a former agent may still undo its changes there. The agent's own waits during this must be shorter.
+pub const LOCK_TIMEOUT_NS: u64 = 120_000_000_000;
 
 /// Timeout of a treatment, its undoing, or the binding of sockets, nanoseconds. The agent's own waits during these must be shorter, so that
 /// the coordinator gets the reason.

@@ -18,7 +18,9 @@ use super::timing::restore_timeout_ns;
 use super::unread::drop_old_figures;
 use crate::launcher::{AgentId, Agents, Arrival};
 use crate::peer::{AgentEvent, PeerError};
-use crate::protocol::{DESCRIBE_TIMEOUT_NS, FailureKind, FromAgent, Limits, Recovery, ToAgent};
+use crate::protocol::{
+    DESCRIBE_TIMEOUT_NS, FailureKind, FromAgent, LOCK_TIMEOUT_NS, Limits, Recovery, ToAgent,
+};
 
 /// Timeout of stopping and undoing everything at the end, nanoseconds.
 const BYE_TIMEOUT_NS: u64 = 30_000_000_000;
@@ -120,7 +122,7 @@ impl<'a> Hosts<'a> {
             self.described(host, answer)?;
             (self.listener)(Event::HostReady { host: host.clone() });
             if let Some(run) = self.locks.get(host).cloned() {
-                let locked = self.ask(host, &ToAgent::LockHost { run }, DESCRIBE_TIMEOUT_NS);
+                let locked = self.ask(host, &ToAgent::LockHost { run }, LOCK_TIMEOUT_NS);
                 let locked = self.of_this_host(host, locked, &mut other)?;
                 not_busy(host, locked)?;
             }
@@ -252,7 +254,7 @@ impl<'a> Hosts<'a> {
     /// Locks the network stack of a host against other runs.
     pub(super) fn lock_host(&mut self, host: &HostName, run: &RunId) -> Result<(), TrialError> {
         self.locks.insert(host.clone(), run.clone());
-        let answer = self.ask(host, &ToAgent::LockHost { run: run.clone() }, DESCRIBE_TIMEOUT_NS)?;
+        let answer = self.ask(host, &ToAgent::LockHost { run: run.clone() }, LOCK_TIMEOUT_NS)?;
         not_busy(host, answer)
     }
 
