@@ -4,6 +4,7 @@ pub mod budget;
 mod error;
 pub mod groups;
 pub mod inventory;
+pub mod list_price;
 pub mod price;
 pub mod progress;
 mod resources;
