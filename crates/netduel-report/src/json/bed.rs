@@ -52,12 +52,26 @@ pub struct CheckedBed {
     /// The most that the VMs may cost from their creation or start until the next shutdown that they cannot miss, or in 24 h when `shutdown` is null;
     /// null for no limit.
     pub budget: Option<Price>,
-    /// Price of all VMs for an hour as it was looked up last; null when it was not. Check needs no network, so it looks nothing up.
+    /// Price of all VMs for an hour as it was looked up last, or else the list price, in US dollars; null when neither is known. Check needs no
+    /// network: only with `--price` it looks the price up.
     pub price_per_hour: Option<Price>,
-    /// When it was looked up, UTC; null without a price.
+    /// Whether it is a list price of netduel's own table, an estimate; false when it was looked up, and without a price.
+    pub price_is_estimate: bool,
+    /// When it was looked up, or when Azure gave the list price, UTC; null without a price.
     pub price_read: Option<String>,
     /// The same, milliseconds since 1970-01-01T00:00:00Z.
     pub price_read_unix_ms: Option<u64>,
+}
+
+/// A known price of a VM.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct VmPrice<'p> {
+    /// One VM for an hour.
+    pub of_vm: &'p Money,
+    /// When Azure gave it, seconds since 1970-01-01T00:00:00Z.
+    pub read_unix_s: u64,
+    /// Whether it is a list price of netduel's own table, and was not looked up.
+    pub is_estimate: bool,
 }
 
 impl Document for CheckedBed {
@@ -213,10 +227,10 @@ pub struct BedHostNic {
 }
 
 impl CheckedBed {
-    /// Of a bed of a file. `price`: that of a VM for an hour, and when it was looked up, seconds since 1970-01-01T00:00:00Z.
-    pub fn of(file: &str, bed: &Bed, price: Option<(&Money, u64)>, origin: &Origin) -> Self {
+    /// Of a bed of a file, with what is known of its price.
+    pub fn of(file: &str, bed: &Bed, price: Option<&VmPrice<'_>>, origin: &Origin) -> Self {
         let layout = Layout::of(bed);
-        let read_unix_ms = price.map(|(_, seconds)| seconds.saturating_mul(1000));
+        let read_unix_ms = price.map(|price| price.read_unix_s.saturating_mul(1000));
         Self {
             envelope: Self::envelope(origin),
             file: file.to_owned(),
@@ -236,7 +250,8 @@ impl CheckedBed {
             spot: bed.is_spot,
             shutdown: bed.shutdown.map(|time| time.to_string()),
             budget: bed.budget.as_ref().map(Price::of),
-            price_per_hour: price.map(|(of_vm, _)| Price::of(&of_vm.times(layout.vms.len() as f64))),
+            price_per_hour: price.map(|price| Price::of(&price.of_vm.times(layout.vms.len() as f64))),
+            price_is_estimate: price.is_some_and(|price| price.is_estimate),
             price_read: read_unix_ms.map(iso_8601),
             price_read_unix_ms: read_unix_ms,
         }

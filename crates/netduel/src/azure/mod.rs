@@ -23,7 +23,7 @@ use netduel_azure::tags::Tags;
 use netduel_azure::template;
 use netduel_model::bed::shutdown::ShutdownTime;
 use netduel_model::bed::{self, Bed, Layout};
-use netduel_report::json::bed::CheckedBed;
+use netduel_report::json::bed::{CheckedBed, VmPrice};
 
 use crate::cli::azure::{AzureCommand, BedArg};
 use crate::confirmation::confirmed;
@@ -34,6 +34,7 @@ pub use bed_file::check_fit;
 use bed_file::read_bed;
 use deployed::{Remedies, Wanted, choose, doing};
 use document::print_beds;
+use prices::CheckPrice;
 use session::{az, failed, now_unix_s};
 
 /// Runs the command.
@@ -60,11 +61,15 @@ pub fn command(command: &AzureCommand) -> Result<(), Failure> {
 fn check(path: &Path, looks_up_price: bool, json: bool) -> Result<(), Failure> {
     let bed = read_bed(path)?;
     let file = path.display().to_string();
-    let price = if looks_up_price { prices::look_up(&bed)? } else { prices::known(&bed) };
-    warn_of_budget(&bed, price.as_ref());
+    let price = if looks_up_price { prices::look_up(&bed)? } else { prices::without_network(&bed) };
+    warn_of_budget(&bed, price.as_ref().filter(|price| !price.is_estimate).map(|price| &price.dated));
     if json {
-        let price = price.as_ref().map(|price| (&price.of_vm, price.read_unix_s));
-        return print_json(&CheckedBed::of(&file, &bed, price, &program::origin()));
+        let price = price.as_ref().map(|CheckPrice { dated, is_estimate }| VmPrice {
+            of_vm: &dated.of_vm,
+            read_unix_s: dated.read_unix_s,
+            is_estimate: *is_estimate,
+        });
+        return print_json(&CheckedBed::of(&file, &bed, price.as_ref(), &program::origin()));
     }
     print_lines(&shown::checked(&file, &bed, price.as_ref(), looks_up_price))
 }

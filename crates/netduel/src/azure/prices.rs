@@ -1,10 +1,10 @@
-//! Prices that were looked up, with their dates, in the user's folder for data: `check` shows them without a network, and looks one up with
-//! `--price`; `up` uses them when the service cannot be reached.
+//! Prices that were looked up, with their dates, in the user's folder for data: `check` shows them without a network, or else list prices, and
+//! looks one up with `--price`; `up` uses those that were looked up when the service cannot be reached.
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use netduel_azure::deployment::price::{self, Answer};
-use netduel_azure::deployment::{DatedPrice, currency};
+use netduel_azure::deployment::{DatedPrice, currency, list_price};
 use netduel_model::bed::Bed;
 use netduel_model::bed::money::Money;
 use serde::{Deserialize, Serialize};
@@ -50,15 +50,30 @@ pub fn known(bed: &Bed) -> Option<DatedPrice> {
     Some(DatedPrice { of_vm, read_unix_s: entry.read_unix_s })
 }
 
-/// Looks up the price of a VM of a bed and keeps it; the last one when the service cannot be reached.
-pub fn look_up(bed: &Bed) -> Result<Option<DatedPrice>, Failure> {
+/// The price of a VM that a check shows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CheckPrice {
+    /// The price with its date.
+    pub dated: DatedPrice,
+    /// Whether it is a list price of netduel's own table, and was not looked up.
+    pub is_estimate: bool,
+}
+
+/// The price of a VM of a bed as far as it is known without a network: as it was looked up last, or else the list price.
+pub fn without_network(bed: &Bed) -> Option<CheckPrice> {
+    let last = known(bed).map(|dated| CheckPrice { dated, is_estimate: false });
+    last.or_else(|| list_price::of_vm(bed).map(|dated| CheckPrice { dated, is_estimate: true }))
+}
+
+/// Looks up the price of a VM of a bed and keeps it; that [without a network](without_network) when the service cannot be reached.
+pub fn look_up(bed: &Bed) -> Result<Option<CheckPrice>, Failure> {
     let doing = format!("look up the price of the bed {}", bed.name);
     let answer = price::of_vm(&mut az()?, bed).map_err(|error| failed(&doing, error.into()))?;
     match answer {
         Answer::Price(of_vm) => {
-            let price = DatedPrice { of_vm, read_unix_s: now_unix_s() };
-            keep(bed, &price);
-            Ok(Some(price))
+            let dated = DatedPrice { of_vm, read_unix_s: now_unix_s() };
+            keep(bed, &dated);
+            Ok(Some(CheckPrice { dated, is_estimate: false }))
         }
         Answer::NoPrice => {
             tell(&format!("warning: Azure has no price of {} in {}", bed.size.name, bed.region));
@@ -66,7 +81,7 @@ pub fn look_up(bed: &Bed) -> Result<Option<DatedPrice>, Failure> {
         }
         Answer::Unreachable => {
             tell("warning: prices cannot be looked up now");
-            Ok(known(bed))
+            Ok(without_network(bed))
         }
     }
 }

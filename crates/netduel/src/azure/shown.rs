@@ -15,11 +15,13 @@ use netduel_model::word::word;
 use netduel_report::json::bed::{BedHost, BedHostNic, DeployedBed, Price};
 use netduel_report::json::envelope::iso_8601;
 
+use super::prices::CheckPrice;
+
 /// Seconds of an hour.
 const HOUR_S: f64 = 3600.0;
 
 /// A checked bed. `was_looked_up`: the price was looked up for this check, perhaps without an answer.
-pub fn checked(file: &str, bed: &Bed, price: Option<&DatedPrice>, was_looked_up: bool) -> String {
+pub fn checked(file: &str, bed: &Bed, price: Option<&CheckPrice>, was_looked_up: bool) -> String {
     let (layout, size) = (Layout::of(bed), bed.size);
     let zone = bed.zone.map(|zone| format!(", zone {zone}")).unwrap_or_default();
     let rate = human_bit_rate(size.rate().0 as f64);
@@ -71,20 +73,24 @@ pub fn checked(file: &str, bed: &Bed, price: Option<&DatedPrice>, was_looked_up:
         };
         let _ = writeln!(text, "  budget     at most {budget} {until}");
     }
-    let _ = match price {
-        Some(DatedPrice { of_vm, read_unix_s }) => writeln!(
-            text,
-            "  price      {} an hour for all VMs, as of {}; `netduel azure up` looks it up again",
-            of_vm.times(layout.vms.len() as f64),
-            day(*read_unix_s)
-        ),
-        None if was_looked_up => writeln!(text, "  price      unknown"),
-        None => writeln!(
-            text,
-            "  price      unknown; --price looks it up, and `netduel azure up` before anything is created"
-        ),
-    };
+    let price = price_words(price, layout.vms.len(), &bed.region, was_looked_up);
+    let _ = writeln!(text, "  price      {price}");
     text
+}
+
+/// The price of all VMs, with its date and what it is worth.
+fn price_words(price: Option<&CheckPrice>, vms: usize, region: &str, was_looked_up: bool) -> String {
+    let Some(CheckPrice { dated: DatedPrice { of_vm, read_unix_s }, is_estimate }) = price else {
+        let remedy = "; --price looks it up, and `netduel azure up` before anything is created";
+        return format!("unknown{}", if was_looked_up { "" } else { remedy });
+    };
+    let (all, day) = (of_vm.times(vms as f64), day(*read_unix_s));
+    if !is_estimate {
+        return format!("{all} an hour for all VMs, as of {day}; `netduel azure up` looks it up again");
+    }
+    let estimate = format!("estimate: {all} an hour for all VMs (list price of {region}, {day}");
+    let remedy = "; --price looks it up, and `netduel azure up` before anything is created)";
+    format!("{estimate}{}", if was_looked_up { ")" } else { remedy })
 }
 
 /// The day of a time in seconds since 1970-01-01T00:00:00Z, for example `2026-11-22`.
@@ -262,9 +268,16 @@ mod tests {
     fn checked_bed_shows_size_quota_and_nics() {
         let text = "name = \"x\"\nregion = \"westeurope\"\nsize = \"Standard_DS4_v2\"\nbudget = \"20 EUR\"\n";
         let bed = netduel_model::bed::parse(text, "x.toml").unwrap_or_else(|errors| panic!("{errors}"));
-        let price = DatedPrice { of_vm: "0.5 EUR".parse().expect("a price"), read_unix_s: 1_795_343_407 };
+        let dated = DatedPrice { of_vm: "0.5 EUR".parse().expect("a price"), read_unix_s: 1_795_343_407 };
+        let mut price = CheckPrice { dated, is_estimate: false };
         let text = checked("x.toml", &bed, Some(&price), false);
         assert!(text.contains("  price      1.00 EUR an hour for all VMs, as of 2026-11-22; "), "{text}");
+        price.is_estimate = true;
+        let estimate = "estimate: 1.00 EUR an hour for all VMs (list price of westeurope, 2026-11-22";
+        let text = checked("x.toml", &bed, Some(&price), false);
+        assert!(text.contains(&format!("{estimate}; --price looks it up, and `netduel azure ")), "{text}");
+        let text = checked("x.toml", &bed, Some(&price), true);
+        assert!(text.contains(&format!("{estimate})\n")), "{text}");
         let text = checked("x.toml", &bed, None, true);
         assert!(text.contains("  price      unknown\n"), "{text}");
         let text = checked("x.toml", &bed, None, false);

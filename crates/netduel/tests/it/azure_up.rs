@@ -273,8 +273,12 @@ fn check_warns_of_a_bed_that_exceeds_its_budget_where_the_price_is_known() {
 fn price_is_looked_up_by_a_check_on_request_and_kept() {
     let mut scene = Scene::new();
     scene.answer("rest --method get", prices("Standard_D4s_v3"));
-    let unknown = scene.run(&["azure", "check", "x.toml"]).expect_code(0).stdout;
-    assert!(unknown.contains("price      unknown; --price looks it up"), "{unknown}");
+    let estimate = scene.run(&["azure", "check", "x.toml"]).expect_code(0).stdout;
+    let part = "price      estimate: 0.48 USD an hour for all VMs (list price of westeurope, 2026-06-18; ";
+    assert!(estimate.contains(part), "{estimate}");
+    let json = scene.run(&["azure", "check", "x.toml", "--json"]).expect_code(0).json();
+    assert_eq!(json["price_per_hour"]["amount"], 0.48);
+    assert_eq!(json["price_is_estimate"], true);
     assert_eq!(scene.calls(), "");
     let price = |words: &[&str]| {
         let words = [&["azure", "check", "x.toml", "--json"][..], words].concat();
@@ -293,10 +297,13 @@ fn last_price_is_shown_with_a_warning_where_none_can_be_looked_up() {
     scene.answer("rest --method get", fails("ERROR: Max retries exceeded\n"));
     let unreachable = scene.run(&["azure", "check", "x.toml", "--price"]).expect_code(0);
     assert!(unreachable.stderr.contains("warning: prices cannot be looked up now"), "{}", unreachable.stderr);
-    assert!(unreachable.stdout.contains("price      unknown\n"), "{}", unreachable.stdout);
+    let part = "price      estimate: 0.48 USD an hour for all VMs (list price of westeurope, 2026-06-18)\n";
+    assert!(unreachable.stdout.contains(part), "{}", unreachable.stdout);
     scene.answer("rest --method get", prints(&json!({ "Items": [] })));
     let none = scene.run(&["azure", "check", "x.toml", "--price"]).expect_code(0);
     assert!(none.stderr.contains("no price of Standard_D4s_v3 in westeurope"), "{}", none.stderr);
+    // Where Azure has no price, a list price is none either.
+    assert!(none.stdout.contains("price      unknown\n"), "{}", none.stdout);
     let mut command = scene.netduel(&["azure", "check", "x.toml", "--price"]);
     let missing = command.env("PATH", scene.at("nothing")).output().unwrap();
     assert!(Finished::from(missing).expect_code(3).stderr.contains("install the Azure CLI"));

@@ -11,7 +11,7 @@ use netduel_report::analysis::compare::{Side, compare};
 use netduel_report::history::{History, PastRun, Selection};
 use netduel_report::inspect::Inspection;
 use netduel_report::json::bed::{
-    BedHost, BedHostNic, BedSizes, BedsDocument, CheckedBed, DeployedBed, Price,
+    BedHost, BedHostNic, BedSizes, BedsDocument, CheckedBed, DeployedBed, Price, VmPrice,
 };
 use netduel_report::json::compare::CompareDocument;
 use netduel_report::json::envelope::{Document, Envelope, ErrorInfo, Origin};
@@ -443,11 +443,13 @@ fn listings_plans_and_beds_fit_the_schemas() {
     let bed = netduel_model::bed::parse(text, "beds/dpdk.toml").unwrap();
     let unknown = printed(&CheckedBed::of("beds/dpdk.toml", &bed, None, &origin()));
     assert_eq!((&unknown["price_per_hour"], &unknown["size"]["quota_family"]), (&Value::Null, &Value::Null));
+    assert_eq!(unknown["price_is_estimate"], false);
     let of_vm: Money = "2.5 USD".parse().unwrap();
-    let price = Some((&of_vm, 1_795_343_407));
-    let bed = printed(&CheckedBed::of("beds/dpdk.toml", &bed, price, &origin()));
+    let price = VmPrice { of_vm: &of_vm, read_unix_s: 1_795_343_407, is_estimate: true };
+    let bed = printed(&CheckedBed::of("beds/dpdk.toml", &bed, Some(&price), &origin()));
     assert_eq!(bed["price_per_hour"], serde_json::json!({ "amount": 5.0, "currency": "USD" }));
     assert_eq!(bed["price_read"], "2026-11-22T10:30:07.000Z");
+    assert_eq!(bed["price_is_estimate"], true);
     assert_eq!((&bed["type"], &bed["vcpus"]), (&"dpdk".into(), &384.into()));
     assert_eq!(bed["vms"][1]["nics"][1]["accelerated"], true);
     let document = printed(&BedSizes::of(netduel_model::size::table(), &origin()));
