@@ -43,6 +43,7 @@ pub mod size;
 pub mod snapshot;
 pub mod socket_name;
 pub mod stamps;
+pub mod sysctl;
 pub mod trial;
 pub mod units;
 pub mod warning;

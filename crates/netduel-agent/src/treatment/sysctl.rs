@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use netduel_model::plan::permissions::effect_of_sysctl;
+use netduel_model::sysctl::{effect_of, interface_of};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -74,17 +74,6 @@ fn path(name: &str) -> Result<PathBuf, TreatmentError> {
     Ok(Path::new(ROOT).join(relative))
 }
 
-/// The interface that a sysctl is of, as `net.ipv4.conf.eth0.rp_filter` is.
-fn interface_of(name: &str) -> Option<String> {
-    let words: Vec<&str> = name.split('.').collect();
-    match words[..] {
-        ["net", _, "conf" | "neigh", scope, _, ..] if !["all", "default"].contains(&scope) => {
-            Some(scope.replace('/', "."))
-        }
-        _ => None,
-    }
-}
-
 /// The same sysctl of an interface with this name.
 fn named_after(name: &str, interface: &str) -> String {
     let present = interface.replace('.', "/");
@@ -95,7 +84,7 @@ fn named_after(name: &str, interface: &str) -> String {
 /// Reads what is there and checks whether the change can be made and undone.
 pub(super) fn prepare(name: &str, value: &str) -> Result<(SysctlOriginal, SysctlChange), TreatmentError> {
     let path = path(name)?;
-    if let Some(effect) = effect_of_sysctl(name) {
+    if let Some(effect) = effect_of(name) {
         return Err(TreatmentError::SysctlEffect { name: name.to_owned(), effect });
     }
     let fixed = |why| TreatmentError::SysctlFixed { name: name.to_owned(), why };

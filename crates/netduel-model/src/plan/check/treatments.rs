@@ -1,10 +1,10 @@
 //! Treatments: each has exactly one change, with the keys that this change needs and no others.
 use std::borrow::Cow;
 
-use crate::plan::permissions::effect_of_sysctl;
 use crate::plan::problem::{Problems, element_path, key_path, one_of};
 use crate::plan::resolved::{Treatment, TreatmentAction};
 use crate::plan::spec::{LabPath, Side, TreatmentSpec};
+use crate::sysctl;
 use crate::workload::{Role, TREATMENT};
 
 use super::values::{check_command, check_interface, check_table};
@@ -12,8 +12,6 @@ use super::{provider, tuning};
 
 /// Characters of the name of an offload at most: `ETH_GSTRING_LEN` in include/uapi/linux/ethtool.h, less the final zero byte.
 const FEATURE_LEN_MAX: usize = 31;
-/// Bytes of the value of a sysctl at most: a page less the final zero byte.
-const SYSCTL_LEN_MAX: usize = 4095;
 
 /// The keys of which a treatment has exactly one.
 pub(super) const KINDS: [&str; 16] = [
@@ -248,26 +246,20 @@ fn resolve_offload(
     })
 }
 
-/// The kernel takes text up to its first zero byte, and not more than a page of it; an empty text is not written at all.
 fn check_sysctl_value(value: &str, path: &str, problems: &mut Problems<'_>) {
-    let is_text = !value.is_empty() && !value.contains(|c: char| c.is_control() && c != '\t');
-    if !is_text || value.len() > SYSCTL_LEN_MAX {
-        let allowed = format!("1 to {SYSCTL_LEN_MAX} bytes of text in one line are allowed");
+    if !sysctl::is_value(value) {
+        let allowed = format!("1 to {} bytes of text in one line are allowed", sysctl::VALUE_LEN_MAX);
         problems.add(path, "is no value of a sysctl", allowed);
     }
 }
 
 /// A sysctl's name becomes a path under /proc/sys: it must not lead out of there. Its earlier value must be enough to restore the host.
 fn check_sysctl(name: &str, path: &str, problems: &mut Problems<'_>) {
-    let good = name.contains('.')
-        && name.split('.').all(|part| {
-            !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
-        });
-    if !good {
+    if !sysctl::is_name(name) {
         let allowed = "write its dotted name, for example \"net.ipv4.tcp_window_scaling\"";
         problems.add(&key_path(path, "sysctl"), format!("{name:?} is not the name of a sysctl"), allowed);
     }
-    if let Some(effect) = effect_of_sysctl(name) {
+    if let Some(effect) = sysctl::effect_of(name) {
         let wrong =
             format!("{name:?} changes more than its value, so netduel could not restore the host: {effect}");
         let allowed = "use a `command` treatment with an `undo` of your own that restores it";
