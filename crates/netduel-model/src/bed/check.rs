@@ -7,6 +7,7 @@ use super::prefix::Prefix;
 use super::resolved::Bed;
 use super::shutdown::ShutdownTime;
 use super::spec::{BedSpec, BedType, Image, Placement};
+use super::sysctls::check_sysctls;
 use crate::nearest::nearest;
 use crate::plan::problem::{Problems, element_path};
 use crate::resource_name::{NAME_LEN_MAX, SUBSCRIPTION_LEN_MAX, is_name, is_subscription};
@@ -48,6 +49,8 @@ pub(super) fn resolve(spec: &BedSpec, problems: &mut Problems<'_>) -> Option<Bed
             None
         }
     });
+    let sysctls = spec.sysctls.clone().unwrap_or_default();
+    check_sysctls(&sysctls, problems);
     Some(Bed {
         name: spec.name.clone()?,
         region: spec.region.clone()?,
@@ -64,6 +67,7 @@ pub(super) fn resolve(spec: &BedSpec, problems: &mut Problems<'_>) -> Option<Bed
         is_spot: spec.spot.unwrap_or(false),
         shutdown,
         budget,
+        sysctls,
     })
 }
 

@@ -10,6 +10,7 @@ pub mod resolved;
 mod schema;
 pub mod shutdown;
 pub mod spec;
+mod sysctls;
 
 pub use layout::Layout;
 pub use network::BedNetwork;
@@ -17,6 +18,7 @@ pub use recorded::{BedNic, BedVm, RunBed, SeenNic, SeenVf, VfUse, VmFacts};
 pub use resolved::Bed;
 pub use schema::schema;
 pub use spec::{BedSpec, BedType, Families, Image, Placement};
+pub use sysctls::Sysctls;
 
 use crate::plan::PlanErrors;
 use crate::plan::problem::Problems;

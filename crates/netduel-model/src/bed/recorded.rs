@@ -10,6 +10,7 @@ use super::money::Money;
 use super::network::BedNetwork;
 use super::resolved::Bed;
 use super::spec::{BedType, Placement};
+use super::sysctls::Sysctls;
 
 /// The bed of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -220,6 +221,11 @@ impl RunBed {
             layout.nics().find(|nic| nic.name == name).map(|nic| nic.is_accelerated)
         };
         self.deployed().and_then(of_file).is_none_or(|deployed| deployed == claimed).then_some(claimed)
+    }
+
+    /// The sysctls that its file sets in each VM; none when the file is unknown.
+    pub fn sysctls(&self) -> Sysctls {
+        self.deployed().map(|bed| bed.sysctls).unwrap_or_default()
     }
 
     /// The bed of its file.

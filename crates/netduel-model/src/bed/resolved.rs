@@ -3,6 +3,7 @@ use super::money::Money;
 use super::prefix::Prefix;
 use super::shutdown::ShutdownTime;
 use super::spec::{BedSpec, BedType, Families, Image, Placement};
+use super::sysctls::Sysctls;
 use crate::size::Size;
 
 /// A checked bed.
@@ -38,6 +39,8 @@ pub struct Bed {
     pub shutdown: Option<ShutdownTime>,
     /// The most that the VMs may cost from their creation or start until the next shutdown that they cannot miss, or in a day without one.
     pub budget: Option<Money>,
+    /// Sysctls that cloud-init sets in each VM.
+    pub sysctls: Sysctls,
 }
 
 impl Bed {
@@ -80,12 +83,13 @@ impl Bed {
             shutdown: Some(self.shutdown.map_or_else(|| "off".to_owned(), |time| time.to_string())),
             // All digits of the amount: a rounded limit is another one.
             budget: self.budget.as_ref().map(Money::exact),
+            sysctls: Some(self.sysctls.clone()).filter(|sysctls| !sysctls.0.is_empty()),
         }
     }
 
     /// The text of a bed file with the keys of [`spec`](Self::spec), which [`parse`](super::parse) reads back.
     pub fn file_text(&self) -> String {
-        // TOML has every text, small number and flag.
+        // TOML has every text, small number, flag and table of texts. The only table is the last key: what follows a table belongs to it.
         toml::to_string(&self.spec()).unwrap_or_default()
     }
 }

@@ -6,6 +6,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::sysctls::Sysctls;
 use crate::plan::shape::shape;
 use crate::plan::value::choices;
 use crate::word::word;
@@ -49,6 +50,10 @@ shape! {
         /// miss new VMs, and one in less than 10 minutes VMs that start: the one of the next day counts. The currency is the
         /// one in which prices are shown. Default: no limit, US dollars.
         optional budget: String,
+        /// Sysctls that cloud-init sets in each VM at its first boot, by name, for example `{ "net.core.rmem_max" = "134217728" }`: those that a
+        /// treatment of a plan may change without further permission, but none of a single interface. At most 256 bytes together.
+        /// Default: none.
+        optional sysctls: Sysctls,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Beds from the outside: those that come with the program, invalid beds, the schema and the guide.
 use netduel_formats::markdown;
-use netduel_model::bed::{self, Bed, BedType, Image, Layout, Placement, parse};
+use netduel_model::bed::{self, Bed, BedType, Image, Layout, Placement, Sysctls, parse};
 use proptest::prelude::*;
 
 use crate::guide::{Author, reference, with_text_between};
@@ -27,6 +27,10 @@ ssh_from = ["192.0.2.1/32", "198.51.100.0/24"]
 spot = true
 shutdown = "20:30"
 budget = "20 EUR"
+
+[sysctls]
+"net.core.rmem_max" = "134217728"
+"net.ipv4.tcp_rmem" = "4096 131072 67108864"
 "#;
 
 fn bed(text: &str) -> Bed {
@@ -54,6 +58,7 @@ fn every_key_is_read() {
     assert_eq!(bed.budget.as_ref().map(ToString::to_string).as_deref(), Some("20.00 EUR"));
     assert_eq!(bed.subscription.as_deref(), Some("22222222-2222-2222-2222-222222222222"));
     assert_eq!(bed.group(), "netduel-good");
+    assert_eq!(bed.sysctls.line(), "net.core.rmem_max 134217728; net.ipv4.tcp_rmem 4096 131072 67108864");
 }
 
 #[test]
@@ -62,6 +67,7 @@ fn defaults_are_safe() {
     assert_eq!((bed.kind, bed.image, bed.placement), (BedType::TwoNic, Image::Ubuntu2404, Placement::None));
     assert!(bed.shutdown.is_some() && bed.ssh_from.is_empty() && !bed.is_spot && bed.budget.is_none());
     assert_eq!((bed.size.name.as_str(), bed.ssh_key.as_str()), ("Standard_DS4_v2", Bed::SSH_KEY));
+    assert_eq!(bed.sysctls, Sysctls::default());
 }
 
 #[test]
@@ -135,6 +141,70 @@ fn every_rule_is_reported_at_its_line_and_key_with_the_remedy() {
         assert_eq!(reported.lines().count(), 1, "{reported}");
         assert!(reported.starts_with(expected), "{reported}\nis not\n{expected}");
     }
+}
+
+#[test]
+fn sysctls_that_a_bed_cannot_have_are_refused_at_their_lines() {
+    let (key, value) = ("\"net.core.rmem_max\"", "\"134217728\"");
+    let long = format!("\"{}\"", "1 ".repeat(200).trim_end());
+    for (valid, invalid, expected) in [
+        (
+            key,
+            "\"rmem_max\"",
+            "b:18: sysctls.rmem_max: is not the name of a sysctl; write its dotted name in quotes",
+        ),
+        (key, "\"net.core.rmem max\"", "b:18: sysctls.\"net.core.rmem max\": is not the name of a sysctl; "),
+        (key, "\"../../etc/passwd\"", "b:18: sysctls.\"../../etc/passwd\": is not the name of a sysctl; "),
+        (
+            key,
+            "net.core.rmem_max",
+            "b:18: sysctls.net: is a table; write the whole name in quotes, for example \"net.",
+        ),
+        (
+            key,
+            "\"kernel.core_pattern\"",
+            "b:18: sysctls.\"kernel.core_pattern\": is no sysctl of the network; a bed sets net.* and `kernel.nmi_watchdog`, ",
+        ),
+        (
+            key,
+            "\"net.ipv4.conf.eth1.rp_filter\"",
+            "b:18: sysctls.\"net.ipv4.conf.eth1.rp_filter\": is a sysctl of one interface, ",
+        ),
+        (
+            key,
+            "\"net.ipv6.conf.all.disable_ipv6\"",
+            "b:18: sysctls.\"net.ipv6.conf.all.disable_ipv6\": changes more than its value: with 1 the kernel removes IPv6",
+        ),
+        (
+            value,
+            "134217728",
+            "b:18: sysctls.\"net.core.rmem_max\": is the number 134217728; a text in quotes is needed",
+        ),
+        (
+            value,
+            "\"\"",
+            "b:18: sysctls.\"net.core.rmem_max\": \"\" is not the value of a sysctl; letters, digits, ",
+        ),
+        (
+            value,
+            "\"1; reboot\"",
+            "b:18: sysctls.\"net.core.rmem_max\": \"1; reboot\" is not the value of a sysctl; ",
+        ),
+        (value, "\"$(id)\"", "b:18: sysctls.\"net.core.rmem_max\": \"$(id)\" is not the value of a sysctl; "),
+        (
+            value,
+            "\"1\\nkernel.x = 1\"",
+            "b:18: sysctls.\"net.core.rmem_max\": \"1\\nkernel.x = 1\" is not the value",
+        ),
+        (value, long.as_str(), "b:17: sysctls: has 457 bytes of names and values; at most 256 are allowed"),
+    ] {
+        let reported = problems(valid, invalid);
+        assert_eq!(reported.lines().count(), 1, "{reported}");
+        assert!(reported.starts_with(expected), "{reported}\nis not\n{expected}");
+    }
+    let text = VALID.replace("\n[sysctls]", "sysctls = 1\n[x]");
+    let reported = parse(&text, "b").expect_err("no table").to_string();
+    assert!(reported.contains("b:16: sysctls: is the number 1; a table is needed"), "{reported}");
 }
 
 #[test]
@@ -280,7 +350,7 @@ proptest! {
 
     /// Whatever is done to a bed, its texts that become arguments and names have plain characters only, or it is refused.
     #[test]
-    fn mutated_bed_is_plain_or_refused(cuts in prop::collection::vec((0..400_usize, 0..6_usize, 0..PIECES.len()), 1..4)) {
+    fn mutated_bed_is_plain_or_refused(cuts in prop::collection::vec((0..500_usize, 0..6_usize, 0..PIECES.len()), 1..4)) {
         let mut text: Vec<char> = VALID.chars().collect();
         for (at, removed, piece) in cuts {
             let at = at.min(text.len());
@@ -298,6 +368,10 @@ proptest! {
                     prop_assert!(is_plain(text) && !text.is_empty(), "{text:?}");
                 }
                 prop_assert!(Layout::of(&bed).nics().all(|nic| is_plain(&nic.name) && is_plain(&nic.subnet)));
+                for (name, value) in &bed.sysctls.0 {
+                    let value = value.replace([',', '-'], "");
+                    prop_assert!(is_plain(name) && is_plain(&value), "{name} = {value:?}");
+                }
             }
             Err(errors) => prop_assert!(!errors.problems.is_empty() && !errors.to_string().is_empty()),
         }
