@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 
 use netduel_model::bed::money::Money;
 use netduel_model::bed::shutdown::ShutdownTime;
-use netduel_model::bed::{self, Bed, BedSpec, BedType};
+use netduel_model::bed::{self, Bed, BedSpec, BedType, Sysctls};
 use netduel_model::resource_name::is_name;
 use netduel_model::word::word;
 use serde::de::DeserializeOwned;
@@ -33,10 +33,11 @@ const FAMILIES: &str = "netduel-families";
 const SUBNETS: &str = "netduel-subnets";
 const SPOT: &str = "netduel-spot";
 const BUDGET: &str = "netduel-budget";
+const SYSCTLS: &str = "netduel-sysctls";
 /// All names.
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 17] = [
     BED, CREATED, OWNER, PRICE, KIND, PRICE_READ, TEMPLATE, SHUTDOWN, SIZE, ZONE, IMAGE, PLACEMENT, FAMILIES,
-    SUBNETS, SPOT, BUDGET,
+    SUBNETS, SPOT, BUDGET, SYSCTLS,
 ];
 
 /// What the tags of a group say.
@@ -85,6 +86,7 @@ impl Tags {
                 subnets: tags.get(SUBNETS).and_then(|text| text.parse().ok()),
                 spot: tags.get(SPOT).and_then(|text| text.parse().ok()),
                 budget: tags.get(BUDGET).filter(|text| !text.is_empty()).cloned(),
+                sysctls: tags.get(SYSCTLS).filter(|line| !line.is_empty()).map(|line| Sysctls::of_line(line)),
                 ..BedSpec::default()
             },
         })
@@ -146,7 +148,8 @@ impl Tags {
         pairs.extend(self.template_sha256.clone().map(|hash| (TEMPLATE, hash)));
         pairs.extend(self.shutdown.clone().map(|time| (SHUTDOWN, time)));
         pairs.extend(self.kind.map(|kind| (KIND, word(&kind).to_owned())));
-        let BedSpec { size, zone, image, placement, families, subnets, spot, budget, .. } = &self.keys;
+        let BedSpec { size, zone, image, placement, families, subnets, spot, budget, sysctls, .. } =
+            &self.keys;
         pairs.extend(size.clone().map(|size| (SIZE, size)));
         pairs.extend(zone.map(|zone| (ZONE, zone.to_string())));
         pairs.extend(image.map(|image| (IMAGE, word(&image).to_owned())));
@@ -155,6 +158,7 @@ impl Tags {
         pairs.extend(subnets.map(|subnets| (SUBNETS, subnets.to_string())));
         pairs.extend(spot.map(|spot| (SPOT, spot.to_string())));
         pairs.extend(budget.clone().map(|budget| (BUDGET, budget)));
+        pairs.extend(sysctls.as_ref().map(|sysctls| (SYSCTLS, sysctls.line())));
         pairs
     }
 
@@ -219,7 +223,8 @@ mod tests {
     #[test]
     fn tags_give_back_the_file_of_the_bed_unless_one_is_missing_or_changed() {
         let keys = "zone = 1\nimage = \"debian-12\"\nplacement = \"proximity-group\"\nfamilies = \"dual-stack\"\nsubnets = 2\nspot = true\n\
-                    shutdown = \"off\"\nbudget = \"0.0276 EUR\"";
+                    shutdown = \"off\"\nbudget = \"0.0276 EUR\"\n\
+                    sysctls = { \"net.core.somaxconn\" = \"4096\", \"net.ipv4.tcp_rmem\" = \"4096 131072 6291456\" }";
         for (kind, keys) in BedType::ALL.into_iter().flat_map(|kind| [(kind, ""), (kind, keys)]) {
             let text = format!(
                 "name = \"x\"\nregion = \"westeurope\"\nsize = \"Standard_DS4_v2\"\ntype = \"{}\"\n{keys}\n",
@@ -230,7 +235,7 @@ mod tests {
             assert_eq!(Tags::read(&pairs).and_then(|tags| tags.file("westeurope")), Some(bed), "{pairs:?}");
             assert!(pairs.values().all(|value| value.len() <= 256), "Azure has no longer values: {pairs:?}");
             // The bed without these is one, too.
-            let others = [CREATED, BED, ZONE, BUDGET];
+            let others = [CREATED, BED, ZONE, BUDGET, SYSCTLS];
             for missing in pairs.keys().filter(|name| !others.contains(&name.as_str())) {
                 for changed in [None, Some("x y")] {
                     let mut tags = pairs.clone();
@@ -249,11 +254,12 @@ mod tests {
             let text = format!("name = \"x\"\nregion = \"westeurope\"\nsize = \"Standard_DS4_v2\"\n{keys}");
             bed::parse(&text, "x.toml").unwrap_or_else(|errors| panic!("{errors}"))
         };
+        let keys = "zone = 1\nbudget = \"20 EUR\"\nsysctls = { \"net.core.somaxconn\" = \"1\" }\n";
         let rich = Tags {
             price: Some("1.25 EUR".parse().unwrap()),
             price_read_unix_s: Some(7),
             template_sha256: Some("0a".repeat(32)),
-            ..Tags::of(&bed("zone = 1\nbudget = \"20 EUR\"\n"), 7)
+            ..Tags::of(&bed(keys), 7)
         };
         let mut group = owned(&rich);
         assert!(group.keys().all(|name| NAMES.contains(&name.as_str())), "{group:?}");
@@ -261,7 +267,7 @@ mod tests {
         assert_eq!(rich.dropped_from(&group), [""; 0]);
         let plain = Tags::of(&bed(""), 7);
         let dropped = plain.dropped_from(&group);
-        assert_eq!(dropped, [PRICE, PRICE_READ, TEMPLATE, ZONE, BUDGET]);
+        assert_eq!(dropped, [PRICE, PRICE_READ, TEMPLATE, ZONE, BUDGET, SYSCTLS]);
         for name in dropped {
             group.insert(name.to_owned(), String::new());
         }

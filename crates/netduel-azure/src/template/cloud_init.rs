@@ -1,7 +1,7 @@
 //! What cloud-init does in a VM at its first boot: packages, limits that netduel would meet otherwise, modules and routes for DPDK, and routes
-//! between the subnets of a test network. It tunes nothing. Pure.
+//! between the subnets of a test network. It tunes nothing but the sysctls of the bed file. Pure.
 use netduel_model::bed::layout::Vm;
-use netduel_model::bed::{Bed, BedType, Image, Layout};
+use netduel_model::bed::{Bed, BedType, Image, Layout, Sysctls};
 use serde_json::{Value, json};
 
 use super::guest_dpdk::{
@@ -19,6 +19,9 @@ const LIMITS: [(&str, u32); 3] = [
     // Notifications of sends without a copy.
     ("net.core.optmem_max", 1 << 20),
 ];
+
+/// The file with the sysctls of the bed. The system reads it after that of the limits, so that a sysctl of the bed replaces a limit.
+const SYSCTLS_FILE: &str = "/etc/sysctl.d/91-netduel-bed.conf";
 
 /// Packages: the daemon that reads the name of the physical host, and DPDK where the bed is for it.
 fn packages(bed: &Bed) -> Vec<&'static str> {
@@ -60,6 +63,13 @@ fn set_limits(steps: &mut Steps) {
     steps.run(&["sysctl", "--load", LIMITS_FILE]);
 }
 
+/// Names and values have no characters with a meaning in the file: they were checked with the bed.
+fn set_sysctls(sysctls: &Sysctls, steps: &mut Steps) {
+    let lines: Vec<String> = sysctls.0.iter().map(|(name, value)| format!("{name} = {value}\n")).collect();
+    steps.write(SYSCTLS_FILE, &lines.concat());
+    steps.run(&["sysctl", "--load", SYSCTLS_FILE]);
+}
+
 fn prepare_for_dpdk(bed: &Bed, vm: &Vm, steps: &mut Steps) {
     steps.write(MODULES_FILE, MODULES_TEXT);
     steps.run(&["systemctl", "restart", MODULES_UNIT]);
@@ -83,6 +93,9 @@ fn add_routes(script: &str, steps: &mut Steps) {
 fn configuration(bed: &Bed, layout: &Layout, vm: &Vm) -> String {
     let mut steps = Steps::default();
     set_limits(&mut steps);
+    if !bed.sysctls.0.is_empty() {
+        set_sysctls(&bed.sysctls, &mut steps);
+    }
     if bed.kind == BedType::Dpdk {
         prepare_for_dpdk(bed, vm, &mut steps);
     }
@@ -149,6 +162,19 @@ mod tests {
         assert!(content.contains("net.core.rmem_max = 33554432\n"), "{content}");
         assert_eq!(read["runcmd"], json!([["sysctl", "--load", file["path"]]]));
         assert_eq!(read.as_object().map(serde_json::Map::len), Some(4), "{read}");
+    }
+
+    #[test]
+    fn sysctls_of_the_bed_are_set_from_a_file_of_their_own_after_the_limits() {
+        let read = read("sysctls = { \"net.ipv4.tcp_rmem\" = \"1 2 3\", \"net.core.rmem_max\" = \"4\" }");
+        let files = read["write_files"].as_array().expect("a list");
+        let paths: Vec<&str> = files.iter().filter_map(|file| file["path"].as_str()).collect();
+        assert_eq!(paths, [LIMITS_FILE, SYSCTLS_FILE]);
+        assert!(paths.is_sorted(), "the system reads the files in the order of their names");
+        assert_eq!(files[1]["content"], "net.core.rmem_max = 4\nnet.ipv4.tcp_rmem = 1 2 3\n");
+        let loaded = |file: &str| json!(["sysctl", "--load", file]);
+        assert_eq!(read["runcmd"], json!([loaded(LIMITS_FILE), loaded(SYSCTLS_FILE)]));
+        assert!(!text("").contains(SYSCTLS_FILE));
     }
 
     #[test]
