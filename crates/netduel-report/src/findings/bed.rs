@@ -12,7 +12,7 @@ use netduel_model::word::word;
 use super::acceleration::{Acceleration, accelerations};
 use super::finding::{Finding, Severity};
 use super::nic::{is_synthetic, pci_of};
-use super::{bed_route, drivers};
+use super::{bed_route, bed_sysctl, drivers};
 
 /// A finding about a VM of a bed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,7 +132,7 @@ pub fn of_bed(
     plan: &ResolvedPlan,
     hosts: &BTreeMap<HostName, HostSnapshot>,
 ) -> Vec<BedFinding> {
-    let claims = plan.arm_claims();
+    let (claims, sysctls) = (plan.arm_claims(), bed.sysctls());
     let mut found = Vec::new();
     for (host, name) in plan.vms() {
         let (Some(vm), Some(seen_host)) = (bed.vm(name), hosts.get(host)) else { continue };
@@ -143,7 +143,8 @@ pub fn of_bed(
         if let Some(finding) = identity(bed, vm, seen_host) {
             add(finding, is_used);
         }
-        for finding in properties(bed, vm).into_iter().chain(same_host(bed, vm)) {
+        let of_vm = properties(bed, vm).into_iter().chain(same_host(bed, vm));
+        for finding in of_vm.chain(bed_sysctl::find(&sysctls, vm, seen_host)) {
             add(finding, false);
         }
         for nic in &vm.nics {

@@ -5,6 +5,7 @@
 mod acceleration;
 mod bed;
 mod bed_route;
+mod bed_sysctl;
 mod counters;
 mod drivers;
 mod finding;

@@ -1,4 +1,5 @@
 //! Documents of `netduel azure`: a checked bed, and beds that exist.
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use netduel_model::bed::layout::{End, Nic, Vm, suits};
@@ -37,6 +38,8 @@ pub struct CheckedBed {
     pub placement: Placement,
     /// IP versions of the test networks.
     pub families: Families,
+    /// Sysctls that cloud-init sets in each VM, by name; empty when the file has none.
+    pub sysctls: BTreeMap<String, String>,
     /// Size of all VMs.
     pub size: BedSize,
     /// vCPUs of all VMs: what the quota must have left.
@@ -243,6 +246,7 @@ impl CheckedBed {
             image: bed.image,
             placement: bed.placement,
             families: bed.families,
+            sysctls: bed.sysctls.0.clone(),
             size: BedSize::of(bed.size),
             vcpus: layout.vcpus(bed),
             vms: layout.vms.iter().map(BedVm::of).collect(),

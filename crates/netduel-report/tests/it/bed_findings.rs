@@ -301,6 +301,28 @@ fn vms_that_should_be_apart_and_share_a_physical_host_are_found_once() {
     );
 }
 
+#[test]
+fn sysctl_of_the_bed_file_that_a_guest_has_otherwise_is_a_warning() {
+    let mut scene = Scene::new();
+    let file = "name = \"x\"\nregion = \"westeurope\"\nsize = \"Standard_DS4_v2\"\n[sysctls]\n\
+                \"net.core.somaxconn\" = \"8192\"\n\"net.ipv4.tcp_rmem\" = \"1 2  3\"\n\"net.ipv4.no_such\" = \"1\"\n";
+    scene.bed.file = Some(file.to_owned());
+    for host in scene.hosts.values_mut() {
+        for (name, value) in [("net.core.somaxconn", "8192"), ("net.ipv4.tcp_rmem", "1 2 3")] {
+            host.sysctls.insert(name.to_owned(), value.to_owned());
+        }
+    }
+    // A snapshot does not have every sysctl.
+    assert_eq!(scene.found(), []);
+    let client = scene.hosts.get_mut(&name("client")).expect("the client");
+    client.sysctls.insert("net.core.somaxconn".to_owned(), "4096".to_owned());
+    let found = scene.found();
+    let [one] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!((one.finding.id, one.finding.severity), ("bed-sysctl", Severity::Warning));
+    assert_eq!((one.vm.as_str(), one.is_of_arm), ("vm1", false));
+    assert_eq!(one.finding.command.as_deref(), Some("sysctl -w net.core.somaxconn=8192"));
+}
+
 fn route(destination: &str, prefix_length: u8, interface: &str, metric: u32) -> Route {
     Route {
         destination: destination.parse().expect("an address"),
