@@ -57,6 +57,11 @@ pub fn checked(file: &str, bed: &Bed, price: Option<&CheckPrice>, was_looked_up:
         // Writing to a string cannot fail.
         let _ = writeln!(text, "  {:<9}  {end}: {}", vm.name, nics.join(", "));
     }
+    let sysctls = bed.sysctls.0.iter().map(|(name, value)| format!("{name} = {value}"));
+    let sysctls: Vec<String> = sysctls.collect();
+    if !sysctls.is_empty() {
+        let _ = writeln!(text, "  sysctls    {}", sysctls.join("; "));
+    }
     let shutdown = match bed.shutdown {
         Some(time) => format!("every day at {time} UTC"),
         None => {
@@ -308,6 +313,19 @@ mod tests {
         assert!(current.contains("the VMs cost money until `netduel azure down x`\n"), "{current}");
         let named = of("subscription = \"paid\"\n");
         assert!(named.contains("until `netduel azure down x --subscription paid`\n"), "{named}");
+    }
+
+    #[test]
+    fn checked_bed_shows_its_sysctls_and_none_without_them() {
+        let of = |more: &str| {
+            let text = format!("name = \"x\"\nregion = \"westeurope\"\nsize = \"Standard_DS4_v2\"\n{more}");
+            let bed = netduel_model::bed::parse(&text, "x.toml").unwrap_or_else(|errors| panic!("{errors}"));
+            checked("x.toml", &bed, None, false)
+        };
+        assert!(!of("").contains("sysctls"));
+        let text = of("[sysctls]\n\"net.ipv4.tcp_rmem\" = \"1 2 3\"\n\"net.core.somaxconn\" = \"4096\"\n");
+        let line = "\n  sysctls    net.core.somaxconn = 4096; net.ipv4.tcp_rmem = 1 2 3\n";
+        assert!(text.contains(line), "{text}");
     }
 
     #[test]
