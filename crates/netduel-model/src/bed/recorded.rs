@@ -1,5 +1,6 @@
 //! What a run records of its bed: what the provider claims of its VMs and NICs, and what the guests showed before the first trial. Facts only;
 //! what a disagreement means is decided elsewhere.
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use schemars::JsonSchema;
@@ -212,15 +213,23 @@ impl RunBed {
         self.deployed().map_or(self.placement, |bed| bed.placement)
     }
 
-    /// Whether accelerated networking of a NIC is on, as the provider claims, and was on when the bed was deployed, as far as its file is known.
-    /// `None` where the two differ, as after a run that was killed, and for a NIC that the bed does not have.
+    /// Whether accelerated networking of a NIC is on, as the provider claims and as the bed was deployed. `None` where the two differ, as after a
+    /// run that was killed, where the file is unknown, so that the claim may be the state of such a run, and for a NIC that the bed does not have.
     pub fn nic_state(&self, name: &str) -> Option<bool> {
-        let claimed = self.vms.iter().flat_map(|vm| &vm.nics).find(|nic| nic.name == name)?.is_accelerated;
-        let of_file = |bed: Bed| -> Option<bool> {
-            let layout = Layout::of(&bed);
-            layout.nics().find(|nic| nic.name == name).map(|nic| nic.is_accelerated)
-        };
-        self.deployed().and_then(of_file).is_none_or(|deployed| deployed == claimed).then_some(claimed)
+        let claimed = *self.claimed_nics().get(name)?;
+        (self.deployed_nics().get(name) == Some(&claimed)).then_some(claimed)
+    }
+
+    /// Whether accelerated networking of each NIC is on, as the provider claims, by name.
+    pub fn claimed_nics(&self) -> BTreeMap<String, bool> {
+        self.vms.iter().flat_map(|vm| &vm.nics).map(|nic| (nic.name.clone(), nic.is_accelerated)).collect()
+    }
+
+    /// Whether accelerated networking of each NIC was on when the bed was deployed, by name; empty when its file is unknown.
+    pub fn deployed_nics(&self) -> BTreeMap<String, bool> {
+        let Some(bed) = self.deployed() else { return BTreeMap::new() };
+        let layout = Layout::of(&bed);
+        layout.nics().map(|nic| (nic.name.clone(), nic.is_accelerated)).collect()
     }
 
     /// The sysctls that its file sets in each VM; none when the file is unknown.

@@ -141,6 +141,9 @@ mod tests {
         for on in [false, true] {
             assert!(fits(&[None, Some(on)], &left_behind), "{on}");
         }
+        // Without its file it is unknown whether one has.
+        let unknown = RunBed { file: None, ..bed("toggle") };
+        assert!(fits(&[None, Some(false)], &unknown));
         let two_pairs = bed("two-pairs");
         let crossover = "[design]\ncrossover = true\nblocks_max = 12\n";
         for design in ["", crossover] {
