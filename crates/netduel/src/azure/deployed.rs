@@ -115,6 +115,8 @@ impl Deployed {
             named: self.subscription.named.clone(),
             group: Some(self.group.name.clone()),
             shutdown: self.tags.shutdown_time(),
+            deployed: self.inventory.bed.deployed_nics(),
+            ..Home::default()
         }
     }
 

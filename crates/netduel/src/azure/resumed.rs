@@ -15,7 +15,7 @@ use crate::provider::Home;
 const OTHER_SUBSCRIPTION: &str = "a run is resumed in the current subscription of `az`, which \
      `az account set --subscription NAME` changes";
 
-/// Where the NICs and VMs of a resumed run are. Azure is asked for a run on a bed whose treatments change them; a group of the bed's name with
+/// Where the NICs and VMs of a resumed run are, and the states of its NICs when it began. Azure is asked for a run on a bed whose treatments change them; a group of the bed's name with
 /// other VMs is refused.
 pub fn home(header: &RunHeader) -> Result<Home, Failure> {
     let Some(bed) = header.bed.as_ref().filter(|_| header.plan.has_provider_treatments()) else {
@@ -36,7 +36,7 @@ pub fn home(header: &RunHeader) -> Result<Home, Failure> {
             format!("the VM {} of the bed {} is not the one with which the run began", vm.name, bed.name);
         return Err(refused(Kind::Bed, why).remedy(OTHER_SUBSCRIPTION));
     }
-    Ok(deployed.home())
+    Ok(Home { before_run: bed.claimed_nics(), ..deployed.home() })
 }
 
 /// Whether a VM is the same as before. One without an id is the same by its name.

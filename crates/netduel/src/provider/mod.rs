@@ -1,5 +1,6 @@
 //! Treatments of the provider's resources: NICs and VMs of Azure, changed from this machine through the user's `az`. Each original state is
 //! with a guard before its first change; `undo` is what the guard runs. The guests are verified by the coordinator.
+mod home;
 mod refusal;
 mod shutdown;
 pub mod undo;
@@ -8,10 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use netduel_agent::treatment::{GuardCommand, Treatments, recover};
 use netduel_azure::az::process::AzProcess;
-use netduel_azure::command::in_subscription;
 use netduel_azure::resource::{self, Machine, Place};
 use netduel_control::coordinator::{GuestCheck, HostChange, NoProvider, Provider, ProviderError};
-use netduel_model::bed::shutdown::ShutdownTime;
 use netduel_model::ids::HostName;
 use netduel_model::plan::{Arm, ResolvedPlan, TreatmentAction};
 use netduel_model::units::Nanos;
@@ -20,6 +19,7 @@ use crate::azure::old;
 use crate::console::tell;
 use crate::exit::{Failure, Kind, chain};
 use crate::signal;
+pub use home::Home;
 use refusal::{failed, guardless, refused, with_log};
 use shutdown::NextShutdown;
 use undo::{UNDO_LIMIT, Undo};
@@ -28,26 +28,6 @@ use undo::{UNDO_LIMIT, Undo};
 const GUEST_PATIENCE: Nanos = Nanos(60_000_000_000);
 /// How long a VM may take from the end of `az vm start` until ssh reaches it.
 const START_PATIENCE: Nanos = Nanos(600_000_000_000);
-
-/// Where resources without a resource group of their own are.
-#[derive(Debug, Clone, Default)]
-pub struct Home {
-    /// The subscription; the current one of `az` when absent.
-    pub subscription: Option<String>,
-    /// The subscription as the bed file or the command line names it, for the commands of messages.
-    pub named: Option<String>,
-    /// The resource group of the bed.
-    pub group: Option<String>,
-    /// The time of the daily shutdown of its VMs; absent without one.
-    pub shutdown: Option<ShutdownTime>,
-}
-
-impl Home {
-    /// A line of commands that a message proposes, as [`in_subscription`] writes it.
-    pub fn command(&self, line: &str) -> String {
-        in_subscription(line, self.named.as_deref())
-    }
-}
 
 /// Checks the treatments of a plan before anything is asked or started: none stops a VM without permission (`may_stop`), and each has a resource group.
 pub fn check(plan: &ResolvedPlan, may_stop: bool, home: &Home) -> Result<(), Failure> {
@@ -202,6 +182,13 @@ impl Resource {
         }
     }
 
+    /// The command that a person gives a NIC this state with; `None` for a placement.
+    fn switch(&self, state: &State) -> Option<String> {
+        let (Self::Nic { place, nic }, State::Accelerated(on)) = (self, state) else { return None };
+        let name = format!("--resource-group {} --name {nic}", place.group);
+        Some(format!("az network nic update {name} --accelerated-networking {on}"))
+    }
+
     /// What its guest must show in a state; nothing of a placement. A NIC without a MAC address cannot be found in the guest: it is not verified,
     /// and that is no success.
     fn check(&self, state: &State, mac: Option<String>) -> Result<Option<GuestCheck>, ProviderError> {
@@ -259,16 +246,24 @@ impl AzureProvider {
         if self.resources.contains_key(&resource) {
             return Ok(Some((resource, state)));
         }
-        let Found { state: original, machine, subscription } = self.read(&resource)?;
+        let Found { state: found, machine, subscription } = self.read(&resource)?;
         if self.home.subscription.is_none() && subscription.is_some() && self.resources.is_empty() {
             // Of one name there may be another resource in the subscription that `az account set` chooses meanwhile.
             self.home.subscription = subscription;
             return self.meet(host, action);
         }
+        let original = self.home.original(&resource, &found);
         self.refuse_no_difference((host, action), &resource, &original)?;
-        let current = Some(original.clone());
-        let known = Known { host: host.clone(), original, current, machine, held: None };
+        if let Some(message) = self.home.doubt(&resource, &found, &original) {
+            tell(&message);
+        }
+        let is_left = !original.is(&found);
+        let known = Known { host: host.clone(), original, current: Some(found), machine, held: None };
         self.resources.insert(resource.clone(), known);
+        if is_left {
+            // The arms that remain may all want the present state.
+            self.hold(&resource, false)?;
+        }
         Ok(Some((resource, state)))
     }
 
@@ -297,13 +292,9 @@ impl AzureProvider {
         let (how, remedy) = match resource {
             Resource::Placement { .. } => ("there", "take it out of the group".to_owned()),
             // The state may be that of a run whose undo was lost.
-            Resource::Nic { place, nic } => {
-                let other = !original.is(&State::Accelerated(true));
-                let switch = format!(
-                    "az network nic update --resource-group {} --name {nic} --accelerated-networking {other}",
-                    place.group
-                );
-                let switch = self.home.command(&switch);
+            Resource::Nic { .. } => {
+                let other = State::Accelerated(!original.is(&State::Accelerated(true)));
+                let switch = self.home.command(&resource.switch(&other).unwrap_or_default());
                 let lost = format!("if a run that ended early left it so, return it with `{switch}`");
                 ("so", format!("{lost}; else write the other value of `accelerated`"))
             }

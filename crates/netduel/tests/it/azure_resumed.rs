@@ -1,6 +1,7 @@
 //! `netduel run --resume` of a run on a bed that switches a NIC of Azure. As in `azure_run`, a program stands for `az`, and the VMs are network
 //! namespaces.
 use std::fs;
+use std::path::Path;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -65,6 +66,26 @@ fn run_on_a_bed_is_resumed_only_in_the_subscription_that_has_its_vms() {
         scene.answer("vm list --resource-group", with_id("00000000-0000-0000-0000-00000000000A"));
         scene.run(&resume).expect_code(0);
         assert!(calls(scene) > before, "{}", scene.calls());
+        scene.bench.assert_nothing_left();
+    });
+}
+
+#[test]
+fn resumed_run_returns_a_nic_to_its_state_before_the_run_where_an_undo_was_lost() {
+    let test = "azure_resumed::resumed_run_returns_a_nic_to_its_state_before_the_run_where_an_undo_was_lost";
+    with_vms(test, |scene| {
+        scene.up();
+        scene.switching_plan(6);
+        let mut run = UnderWay::start(scene.netduel(&["azure", "run", "plan.toml"]));
+        run.wait_for(" 1/12");
+        signal(run.pid(), Signal::INT);
+        run.finish().expect_code(130);
+        // As when the machine restarts before the guard has returned the NIC.
+        scene.switch_on();
+        let resumed = scene.run(&["run", "--resume", "last"]).expect_code(0).stderr;
+        let part = "accelerated networking of vm1-synthetic on: an earlier part of the run left it so";
+        assert_names(&resumed, &[part]);
+        assert!(!Path::new(&scene.at("on")).exists(), "{}", scene.calls());
         scene.bench.assert_nothing_left();
     });
 }

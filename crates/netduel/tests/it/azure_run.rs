@@ -340,6 +340,13 @@ impl Scene {
         let plan = plan.replace("= 2", &format!("= {blocks}"));
         self.bench.plan(&format!("{plan}{VOLUME}"));
     }
+
+    /// Switches the NIC on, as a run does.
+    pub fn switch_on(&self) {
+        let (words, mut az) = (switch(true), Command::new(self.at("bin/az")));
+        let status = az.args(words.split(' ')).env("NETDUEL_FAKE_AZ", self.bench.path()).status();
+        assert!(status.unwrap().success(), "{az:?}");
+    }
 }
 
 #[test]
