@@ -98,7 +98,9 @@ fn beds_are_created_completed_listed_changed_and_deleted() {
 }
 
 fn bed_is_created_completed_listed_and_deleted(scene: &Scene) {
-    let bed = scene.bed_with("x", "Standard_D4s_v3", "region = \"westeurope\"\nbudget = \"100 USD\"");
+    let sysctls = "{ \"net.ipv4.tcp_rmem\" = \"1 2 3\", \"net.core.somaxconn\" = \"4\" }";
+    let tuned = &format!("region = \"westeurope\"\nsysctls = {sysctls}");
+    let bed = scene.bed_with("x", "Standard_D4s_v3", &format!("{tuned}\nbudget = \"100 USD\""));
     let checked = scene.run(&["azure", "check", &bed, "--price"]).expect_code(0).stdout;
     assert_names(&checked, &["price      0.50 USD an hour for all VMs, as of 20"]);
     let up = scene.run(&["azure", "up", &bed]).expect_code(0);
@@ -114,7 +116,8 @@ fn bed_is_created_completed_listed_and_deleted(scene: &Scene) {
     };
     let first = tags();
     assert_eq!((&first["owner"], &first["netduel-budget"]), (&"me".into(), &"100 USD".into()), "{first}");
-    scene.bed("x");
+    assert_eq!(first["netduel-sysctls"], "net.core.somaxconn 4; net.ipv4.tcp_rmem 1 2 3");
+    scene.bed_with("x", "Standard_D4s_v3", tuned);
     scene.run(&["azure", "up", &bed]).expect_code(0);
     let second = tags();
     assert_eq!((&second["owner"], &second["netduel-budget"]), (&"me".into(), &"".into()), "{second}");
