@@ -5,7 +5,7 @@ pub(crate) const NAME_LEN_MAX: usize = 24;
 /// Longest name of a NIC; those of VMs and groups are not shorter where netduel uses them.
 const RESOURCE_LEN_MAX: usize = 80;
 /// Longest id or name of a subscription.
-pub(crate) const SUBSCRIPTION_LEN_MAX: usize = 64;
+pub const SUBSCRIPTION_LEN_MAX: usize = 64;
 
 /// Whether a text is the name of a bed.
 pub fn is_name(text: &str) -> bool {

@@ -140,7 +140,7 @@ impl Source {
             let analysis = analyse_run(&run);
             return Ok(Self::Run(Box::new((run, analysis))));
         }
-        let text = read_text(path).map_err(|error| {
+        let text = input_file::read_text(path, BASELINE_BYTES_MAX).map_err(|error| {
             let text = format!("failed to read the baseline {name}: {error}");
             let kind = if error.kind() == ErrorKind::NotFound { Kind::NoSuchRun } else { Kind::Store };
             Failure::caused(kind, text, error)
@@ -205,11 +205,6 @@ fn has_pseudonyms(plan: &ResolvedPlan) -> bool {
 
 /// Largest baseline file, bytes: a run of a hundred workloads and blocks has less.
 const BASELINE_BYTES_MAX: usize = 64 << 20;
-
-fn read_text(path: &Path) -> std::io::Result<String> {
-    let bytes = input_file::read(path, BASELINE_BYTES_MAX)?;
-    String::from_utf8(bytes).map_err(|_| std::io::Error::other("it is not UTF-8 text"))
-}
 
 /// Learns the names in what is compared. A baseline holds facts in forms in which names are not known as such, so that it has to be redacted already.
 fn learn(names: &[&String], sources: &[Source]) -> Result<(), Failure> {

@@ -1,6 +1,4 @@
 //! The file of a bed, other files that it names, and whether a plan fits a bed.
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 
 use netduel_model::bed::{self, Bed, RunBed};
@@ -8,21 +6,14 @@ use netduel_model::plan::{self, BedFault, ResolvedPlan};
 use netduel_model::shell;
 
 use crate::exit::{Failure, Kind, OrFail as _};
+use crate::input_file;
 
 /// Longest bed file, bytes: a hundred times that of one with every key.
 const BED_LEN_MAX: usize = 64 << 10;
 
-/// Reads a text file of limited length.
-pub fn read_text(what: &str, path: &Path, limit: usize) -> Result<String, Failure> {
-    let read = || {
-        let mut bytes = Vec::new();
-        File::open(path)?.take(limit as u64 + 1).read_to_end(&mut bytes)?;
-        if bytes.len() > limit {
-            return Err(std::io::Error::other(format!("it is longer than {limit} bytes")));
-        }
-        String::from_utf8(bytes).map_err(|_| std::io::Error::other("it is not UTF-8 text"))
-    };
-    read().map_err(|error| {
+/// Reads a regular text file of at most `most` bytes.
+pub fn read_text(what: &str, path: &Path, most: usize) -> Result<String, Failure> {
+    input_file::read_text(path, most).map_err(|error| {
         let text = format!("failed to read the {what} {}: {error}", path.display());
         Failure::caused(Kind::Usage, text, error)
     })

@@ -4,11 +4,12 @@ use std::fs::{self, DirEntry};
 
 use netduel_azure::deployment::Subscription;
 use netduel_model::bed::Bed;
-use netduel_model::resource_name::is_name;
+use netduel_model::resource_name::{SUBSCRIPTION_LEN_MAX, is_name};
 
 use super::bed_file::read_bed;
 use crate::cli::azure::BedArg;
 use crate::exit::{Failure, Kind};
+use crate::input_file;
 use crate::output_file::{self, Readers};
 use crate::program;
 
@@ -63,7 +64,7 @@ pub fn forget(bed: &str) {
 pub fn forget_gone(subscription: &Subscription, exists: impl Fn(&str) -> bool) {
     let (Ok(folder), Ok(beds)) = (program::beds_folder(), list()) else { return };
     for bed in beds.iter().filter(|bed| !exists(bed)) {
-        let noted = fs::read_to_string(folder.join(bed).join(SUBSCRIPTION));
+        let noted = input_file::read_text(&folder.join(bed).join(SUBSCRIPTION), SUBSCRIPTION_LEN_MAX);
         if noted.is_ok_and(|id| id == subscription.id) {
             forget(bed);
         }

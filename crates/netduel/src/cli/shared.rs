@@ -158,7 +158,7 @@ pub struct RemoteProgramArgs {
 }
 
 /// Largest program for hosts, MiB: it is read into memory. A build with debug information has a few hundred.
-const PROGRAM_MIB_MAX: u64 = 1024;
+pub const PROGRAM_MIB_MAX: u64 = 1024;
 
 /// A program file: what it is built for is checked when a host needs it.
 fn program_file(path: PathBuf) -> Result<PathBuf, String> {

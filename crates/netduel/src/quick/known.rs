@@ -14,6 +14,7 @@ use super::string_input::{self, STDIN, TEXT_LEN_MAX};
 use crate::cli::pair::{PairAction, PairArgs};
 use crate::console::{print, print_json, tell};
 use crate::exit::{Failure, Kind};
+use crate::input_file;
 use crate::output_file::{self, Readers};
 use crate::program;
 use netduel_model::pairing::Pairing;
@@ -32,10 +33,9 @@ pub fn read(path: &Path) -> Result<Pairing, Failure> {
     let text_of = |why: &dyn Display| format!("failed to read the pairing {}: {why}", path.display());
     let failed = |why: String| Failure::message(Kind::Usage, text_of(&why));
     let unread = |error: std::io::Error| Failure::caused(Kind::Usage, text_of(&error), error);
-    let metadata = std::fs::metadata(path).map_err(unread)?;
-    if !metadata.is_file() {
-        return Err(failed("it is not a regular file".to_owned()));
-    }
+    // What is judged is the opened file: the path may name another one at the next moment.
+    let file = input_file::open(path).map_err(unread)?;
+    let metadata = file.metadata().map_err(unread)?;
     if metadata.permissions().mode() & 0o077 != 0 {
         let why = format!("other users can read it and use the pairing; run `chmod 600 {}`", path.display());
         return Err(failed(why));
@@ -43,10 +43,7 @@ pub fn read(path: &Path) -> Result<Pairing, Failure> {
     if metadata.uid() != rustix::process::geteuid().as_raw() {
         return Err(failed("it belongs to another user".to_owned()));
     }
-    if metadata.len() > TEXT_LEN_MAX {
-        return Err(failed(format!("it is longer than {TEXT_LEN_MAX} bytes")));
-    }
-    let text = std::fs::read_to_string(path).map_err(unread)?;
+    let text = input_file::read_opened_text(file, TEXT_LEN_MAX as usize).map_err(unread)?;
     text.trim().parse::<Pairing>().map_err(|error| failed(error.to_string()))
 }
 

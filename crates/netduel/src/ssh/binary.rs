@@ -5,10 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::compression::Compressed;
 use super::obstacle::Obstacle;
-use crate::program;
+use crate::cli::shared::PROGRAM_MIB_MAX;
+use crate::{input_file, program};
 
 /// Digits of the checksum in the name of a folder: as many as an agent tells of its build.
 const BUILD_DIGITS: usize = 16;
+/// Longest program, bytes.
+const PROGRAM_LEN_MAX: usize = (PROGRAM_MIB_MAX as usize) << 20;
 
 /// A program file.
 #[derive(Debug, Clone)]
@@ -30,7 +33,7 @@ pub struct Binary {
 impl Binary {
     fn read(path: &Path) -> Result<Self, Obstacle> {
         let failed = |source| Obstacle::Unreadable { path: path.to_owned(), source };
-        let bytes = std::fs::read(path).map_err(failed)?;
+        let bytes = input_file::read(path, PROGRAM_LEN_MAX).map_err(failed)?;
         if !bytes.starts_with(b"\x7fELF") {
             return Err(Obstacle::NoProgram { path: path.to_owned() });
         }

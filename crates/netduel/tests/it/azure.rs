@@ -4,6 +4,7 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Command;
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::Signal;
 use serde_json::{Map, Value, json};
 
@@ -314,6 +315,23 @@ fn nothing_is_created_with_ssh_from_the_whole_world_or_without_a_public_key() {
     fs::remove_file(&key).unwrap();
     let error = scene.run(&UP).expect_code(2).stderr;
     assert!(error.contains("key.pub") && error.contains("ssh-keygen"), "{error}");
+    assert_eq!(scene.calls(), "");
+}
+
+#[test]
+fn bed_and_key_that_are_no_regular_files_are_refused_unread() {
+    let scene = Scene::new();
+    let pipe = scene.at("pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+    for file in [pipe.to_str().unwrap(), "/dev/zero"] {
+        let error = scene.run(&["azure", "check", file]).expect_code(2).stderr;
+        let expected = format!("failed to read the bed {file}: it is not a regular file");
+        assert!(error.contains(&expected), "{error}");
+        scene.bed("Standard_D4s_v3", &format!("ssh_key = {file:?}"));
+        let error = scene.run(&UP).expect_code(2).stderr;
+        let expected = format!("failed to read the public key {file}: it is not a regular file");
+        assert!(error.contains(&expected), "{error}");
+    }
     assert_eq!(scene.calls(), "");
 }
 
