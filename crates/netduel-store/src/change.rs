@@ -12,11 +12,11 @@ use std::borrow::Cow;
 
 use crate::checksum;
 use crate::error::{SIZE_MAX, StoreError};
-use crate::format::{EXTENSION, FORMAT, FirstLine, KIND, Record};
+use crate::format::{FORMAT, FirstLine, KIND, Record};
 use crate::name::unusable_name;
 use crate::reader;
 use crate::run_file;
-use crate::store::{DRAFT_END, Store, create_draft, rename_new};
+use crate::store::{Store, rename_new};
 use crate::writer;
 
 /// Unit of `st_blocks` in bytes (stat(3type)).
@@ -67,7 +67,7 @@ impl Store {
             source,
         })?;
         let failed = |error: StoreError| error.at_change("change the title and notes of run", &path);
-        let draft = self.draft(&id, &[&header, records]).map_err(failed)?;
+        let draft = self.draft(&[&header, records]).map_err(failed)?;
         // The lock of the run is held: no process writes it.
         if let Err(source) = fs::rename(&draft.path, &path) {
             drop(fs::remove_file(&draft.path));
@@ -131,7 +131,7 @@ impl Store {
             return Ok(Imported { id, trials, was_there: true });
         }
         self.remove_old_drafts();
-        let draft = self.draft(&id, &[&records])?;
+        let draft = self.draft(&[&records])?;
         if let Err(error) = rename_new(&draft.path, &stored) {
             drop(fs::remove_file(&draft.path));
             return Err(error);
@@ -152,10 +152,8 @@ impl Store {
     }
 
     /// Writes a draft of a run and makes it durable. It is locked until it is whole, so that no other process takes it for that of a killed one.
-    fn draft(&self, id: &RunId, parts: &[&[u8]]) -> Result<Draft, StoreError> {
-        let draft = self.folder().join(format!(".{id}.{EXTENSION}{DRAFT_END}"));
-        let mut file = create_draft(&draft)?;
-        writer::lock(&file, &draft)?;
+    fn draft(&self, parts: &[&[u8]]) -> Result<Draft, StoreError> {
+        let (draft, mut file) = self.new_draft("create a run in the folder")?;
         let bytes = parts.iter().map(|part| part.len() as u64).sum();
         let written = parts.iter().try_for_each(|part| file.write_all(part)).and_then(|()| file.sync_all());
         if let Err(source) = written {

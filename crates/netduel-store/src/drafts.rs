@@ -1,18 +1,56 @@
-//! Drafts: files that get their name when they are whole. A process that is killed leaves its draft, which a later one removes. Nothing here
-//! knows what a draft becomes.
+//! Drafts: files that get their name when they are whole. Their own names are random, and they are opened with `O_EXCL` and `O_NOFOLLOW`, so
+//! that a link that another user has planted is neither followed nor overwritten. A process that is killed leaves its draft, which a later one
+//! removes. Nothing here knows what a draft becomes.
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::run_file;
 use crate::writer;
 
+/// What the name of a draft begins with.
+const START: &str = ".part-";
+/// Hexadecimal digits behind it.
+const DIGITS: usize = 32;
 /// A draft that was changed since may belong to a process that is about to lock it.
 const AGE_MIN: Duration = Duration::from_secs(60);
+
+/// Creates an empty draft in a folder, to be read and written, and locks it as [`hold`] does where the file system can. Its name is not that of
+/// the process: in containers that share a folder every program may be process 1, and a name that can be predicted can be planted.
+///
+/// # Errors
+/// That of the system.
+pub fn create(folder: &Path, mode: Mode) -> io::Result<(PathBuf, File)> {
+    let name = random()?;
+    let draft = folder.join(format!("{START}{name:0DIGITS$x}"));
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = File::from(open(&draft, flags, mode)?);
+    // A file system without locks: no process removes the draft of another there.
+    drop(hold(&file));
+    Ok((draft, file))
+}
+
+/// Whether a file has the name of a draft.
+pub fn is_draft(name: &str) -> bool {
+    let digits = name.strip_prefix(START);
+    digits.is_some_and(|text| text.len() == DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+fn random() -> io::Result<u128> {
+    let mut bytes = [0_u8; 16];
+    // So few bytes come whole (getrandom(2)).
+    let count = getrandom(&mut bytes, GetRandomFlags::empty())?;
+    if count == bytes.len() {
+        Ok(u128::from_ne_bytes(bytes))
+    } else {
+        Err(io::ErrorKind::UnexpectedEof.into())
+    }
+}
 
 /// Locks a draft, so that [`remove_abandoned`] of other processes leaves it. The lock ends with the file, or with the process.
 ///

@@ -13,7 +13,7 @@ pub(crate) fn open(path: &Path) -> Result<File, StoreError> {
     opened(path, OpenOptions::new().read(true), OFlags::empty(), "open")
 }
 
-/// Opens the draft of a run for reading. It has a name that others can foresee, so that a link is not followed.
+/// Opens a draft for reading. Another user may have planted a link of such a name, which is not followed.
 pub(crate) fn open_draft(path: &Path) -> Result<File, StoreError> {
     opened(path, OpenOptions::new().read(true), OFlags::NOFOLLOW, "open")
 }

@@ -1,15 +1,14 @@
 //! The folder of runs: creating, finding, listing.
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use netduel_model::ids::RunId;
 use netduel_model::nearest::nearest;
 use netduel_model::run::{Run, RunEnd, RunHeader};
 use netduel_model::warning::Warning;
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{CWD, Mode, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
 use crate::drafts;
@@ -20,8 +19,8 @@ use crate::reader::{self, DamagedRecord, TornTail, Whole};
 use crate::run_file;
 use crate::writer::{self, RunWriter};
 
-/// End of the name of a file that becomes a run when its header is written.
-pub(crate) const DRAFT_END: &str = ".new";
+/// End of the name of a draft of an earlier version, which began with a dot and the name of its run.
+const DRAFT_END: &str = ".new";
 /// Maximum number of runs that an error names.
 const NEAR_MAX: usize = 3;
 
@@ -114,19 +113,27 @@ impl Store {
     /// # Errors
     /// [`StoreError::Full`], [`StoreError::Permission`], or the error of the system.
     pub fn check_writable(&self) -> Result<(), StoreError> {
-        let draft = self.folder.join(format!(".check-{}{DRAFT_END}", std::process::id()));
-        create_draft(&draft).map_err(|error| match error {
-            StoreError::Permission { source, .. } => {
-                StoreError::of("create a run in the folder", &self.folder, source)
-            }
-            other => other,
-        })?;
+        let (draft, _) = self.new_draft("create a run in the folder")?;
         fs::remove_file(&draft).map_err(|source| StoreError::of("remove", &draft, source))
     }
 
     /// Removes the drafts of processes that were killed while they created a run.
     pub(crate) fn remove_old_drafts(&self) {
-        drafts::remove_abandoned(&self.folder, |name| name.starts_with('.') && name.ends_with(DRAFT_END));
+        let is_old = |name: &str| name.starts_with('.') && name.ends_with(DRAFT_END);
+        drafts::remove_abandoned(&self.folder, |name| drafts::is_draft(name) || is_old(name));
+    }
+
+    /// Creates an empty draft that only this user can read: a run describes hosts and networks. It is locked. `operation` is what the folder is
+    /// needed for.
+    pub(crate) fn new_draft(&self, operation: &'static str) -> Result<(PathBuf, File), StoreError> {
+        let (draft, file) = drafts::create(&self.folder, Mode::RUSR | Mode::WUSR)
+            .map_err(|source| StoreError::of(operation, &self.folder, source))?;
+        if let Err(error) = writer::lock(&file, &draft) {
+            // Without locks no later process would remove it.
+            drop(fs::remove_file(&draft));
+            return Err(error);
+        }
+        Ok((draft, file))
     }
 
     /// The folder.
@@ -156,14 +163,12 @@ impl Store {
             return Err(StoreError::Exists { path });
         }
         self.remove_old_drafts();
-        let draft = self.folder.join(format!(".{}.{EXTENSION}{DRAFT_END}", header.id));
-        let file = create_draft(&draft).map_err(|error| error.at_start(&path))?;
-        writer::lock(&file, &draft)?;
+        let (draft, file) = self.new_draft("create").map_err(|error| error.at_start(&path))?;
         let mut writer = RunWriter::new(file, draft.clone(), 0, header);
         let finished =
             writer.header(header).and_then(|()| rename_new(&draft, &path)).and_then(|()| self.sync());
         if let Err(error) = finished {
-            // Best effort: a remaining draft is never read, and the next run of this name reuses it.
+            // Best effort: a remaining draft is never read, and a later run removes it.
             let _ = fs::remove_file(&draft);
             return Err(error.at_start(&path));
         }
@@ -411,21 +416,6 @@ fn outline(path: &Path) -> Result<RunContents, StoreError> {
     let reader::Outline { header, trials, end, torn, damaged } = reader::read_outline(&file, path)?;
     let in_use = writer::is_locked(&file);
     Ok(RunContents { header, trials, end, torn, damaged, in_use })
-}
-
-/// Creates an empty draft that only this user can read: a run describes hosts and networks. A draft of a killed process is removed first; a draft that is being written is not.
-pub(crate) fn create_draft(draft: &Path) -> Result<File, StoreError> {
-    let create = || OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(draft);
-    let created = match create() {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let left = run_file::open_draft(draft)?;
-            writer::lock(&left, draft)?;
-            fs::remove_file(draft).map_err(|source| StoreError::of("remove", draft, source))?;
-            create()
-        }
-        created => created,
-    };
-    created.map_err(|source| StoreError::of("create", draft, source))
 }
 
 /// Renames a draft to its final name without replacing another run.

@@ -1,9 +1,8 @@
 //! Every file that a command writes, apart from runs: reports, man pages, pairings, the identity of a server, the step summary of a
 //! workflow. The content is not made here.
 //!
-//! A regular file is replaced by a rename(2): its draft is in the same folder, has a random name, and is opened with `O_EXCL` and
-//! `O_NOFOLLOW`, so that a link that another user has planted is neither followed nor overwritten. The draft of a killed process is removed
-//! by the next write to its folder. Anything else that exists, as a terminal, a pipe or /dev/stdout, is written into.
+//! A regular file is replaced by a rename(2): its draft ([`drafts`]) is in the same folder, and that of a killed process is removed by the next
+//! write to this folder. Anything else that exists, as a terminal, a pipe or /dev/stdout, is written into.
 mod folder;
 
 use std::fs::{self, File, Metadata};
@@ -18,11 +17,6 @@ use rustix::fs::{
 };
 
 use folder::{LINKS_MAX, check_link, check_owner};
-
-/// What the name of a draft begins with.
-const DRAFT_START: &str = ".part-";
-/// Hexadecimal digits behind it.
-const DRAFT_DIGITS: usize = 32;
 
 /// Who may read a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,7 +117,7 @@ fn finish(
     readers: Readers,
     name: impl FnOnce(&Path) -> io::Result<()>,
 ) -> io::Result<()> {
-    drafts::remove_abandoned(folder_of(path), is_draft);
+    drafts::remove_abandoned(folder_of(path), drafts::is_draft);
     let (draft, mut file) = draft(path, readers)?;
     let finished = file.write_all(content).and_then(|()| file.sync_all()).and_then(|()| name(&draft));
     if let Err(error) = finished {
@@ -134,22 +128,9 @@ fn finish(
     File::open(folder_of(path))?.sync_all()
 }
 
-/// A new empty file beside another one. Its name is not that of the process: in containers that share a folder every program may be
-/// process 1, and a name that can be predicted can be planted.
+/// A new empty file beside another one.
 fn draft(path: &Path, readers: Readers) -> io::Result<(PathBuf, File)> {
-    let name = u128::from_ne_bytes(netduel_sys::random::bytes16()?);
-    let draft = folder_of(path).join(format!("{DRAFT_START}{name:0DRAFT_DIGITS$x}"));
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = File::from(open(&draft, flags, readers.mode())?);
-    // A file system without locks: no process removes the draft of another there.
-    drop(drafts::hold(&file));
-    Ok((draft, file))
-}
-
-/// Whether a file has the name of a draft.
-fn is_draft(name: &str) -> bool {
-    let digits = name.strip_prefix(DRAFT_START);
-    digits.is_some_and(|text| text.len() == DRAFT_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    drafts::create(folder_of(path), readers.mode())
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -310,7 +291,7 @@ mod tests {
             }
             (path, file)
         };
-        let name = |digit: &str| format!("{DRAFT_START}{}", digit.repeat(DRAFT_DIGITS));
+        let name = |digit: &str| format!(".part-{}", digit.repeat(32));
         let (left, _) = make(&name("a"), true);
         let (live, held) = make(&name("b"), true);
         drafts::hold(&held).expect("locked");

@@ -1,5 +1,5 @@
 //! The store of this user, as commands open it; its errors with their exit codes.
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use netduel_model::ids::RunId;
@@ -10,6 +10,7 @@ use netduel_store::{Store, StoreError};
 
 use crate::cli::shared::StoreArgs;
 use crate::exit::{Failure, Kind, OrFail as _};
+use crate::output_file;
 use crate::redaction;
 
 /// The environment's name for the store.
@@ -94,9 +95,23 @@ fn without_other_names(error: &StoreError) -> Option<Failure> {
 
 /// Opens the store for a new run: it can be written, or the error comes before any host is started.
 pub fn writable_store(args: &StoreArgs) -> Result<Store, Failure> {
-    let store = Store::open(open_store(args)?.folder()).kind(Kind::Store)?;
+    let store = open_store(args)?;
+    refuse_planted_link(store.folder())?;
+    let store = Store::open(store.folder()).kind(Kind::Store)?;
     store.check_writable().kind(Kind::Store)?;
     Ok(store)
+}
+
+/// Creates the folder of the store without following a link that another user has planted on the way to it. An error of the system is that of
+/// [`Store::open`], too, which has its remedy.
+fn refuse_planted_link(folder: &Path) -> Result<(), Failure> {
+    match output_file::create_folder(folder) {
+        Err(error) if error.raw_os_error().is_none() => {
+            let text = format!("failed to create the store's folder {}: {error}", folder.display());
+            Err(Failure::caused(Kind::Store, text, error).remedy("choose another folder with --store"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// How to complete a run that has stopped.

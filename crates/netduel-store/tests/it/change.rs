@@ -190,14 +190,30 @@ fn what_is_no_run_is_not_imported() {
 }
 
 #[test]
-fn draft_that_is_a_link_is_not_followed() {
-    let (folder, store, _) = store_with_a_run();
+fn link_planted_at_a_name_that_a_draft_had_is_not_followed_and_stops_nothing() {
+    let (folder, store, path) = store_with_a_run();
     let victim = folder.path().join("victim");
     fs::write(&victim, "precious").expect("written");
-    let draft = folder.path().join(format!(".{}.netduel.new", sample::header("x").id));
-    std::os::unix::fs::symlink(&victim, &draft).expect("linked");
-    store.annotate("last", |annotations| annotations.title = Some("x".to_owned())).expect_err("a link");
+    let plant = |name: String| {
+        let link = folder.path().join(name);
+        std::os::unix::fs::symlink(&victim, &link).expect("linked");
+        link
+    };
+    // The names that drafts had: that of the run, and that of the process.
+    let links = ["x", "y"].map(|name| plant(format!(".{}.netduel.new", sample::header(name).id)));
+    let check = plant(format!(".check-{}.new", std::process::id()));
+    store.annotate("last", |annotations| annotations.title = Some("x".to_owned())).expect("changed");
+    store.check_writable().expect("it can be written");
+    drop(store.create(&sample::header("y")).expect("a run is created"));
+    let (elsewhere, copy) = (tempfile::tempdir().expect("a folder"), id("copy"));
+    let file = elsewhere.path().join("theirs");
+    fs::copy(&path, &file).expect("copied");
+    store.import(&file, Some(&copy)).expect("imported");
     assert_eq!(fs::read_to_string(&victim).expect("read"), "precious");
+    for link in links.iter().chain([&check]) {
+        assert!(fs::symlink_metadata(link).expect("it is there").is_symlink(), "{}", link.display());
+    }
+    assert_eq!(store.list().expect("a listing").len(), 3);
 }
 
 #[test]

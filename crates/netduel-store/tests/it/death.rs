@@ -4,7 +4,8 @@ use std::os::unix::process::ExitStatusExt;
 
 use netduel_model::run::RunEnd;
 use netduel_model::warning::Warning;
-use netduel_store::{Store, StoreError};
+use netduel_store::{Store, StoreError, drafts};
+use rustix::fs::Mode;
 use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 
 use crate::{child, sample};
@@ -140,19 +141,55 @@ fn drafts_of_killed_creators_are_removed_by_the_next_run() {
         }
         (path, file)
     };
-    let (old, _) = make(".gone-1.netduel.new", true);
-    let (check, _) = make(".check-1.new", true);
-    let (young, _) = make(".young-1.netduel.new", false);
-    let (locked, held) = make(".locked-1.netduel.new", true);
+    let name = |digit: &str| format!(".part-{}", digit.repeat(32));
+    let (old, _) = make(&name("a"), true);
+    let (young, _) = make(&name("b"), false);
+    let (locked, held) = make(&name("c"), true);
     held.lock().expect("a lock");
+    // Of an earlier version.
+    let (former, _) = make(".gone-1.netduel.new", true);
+    let (check, _) = make(".check-1.new", true);
     let (foreign, _) = make("notes.new", true);
     drop(store.create(&sample::header("next")).expect("a run is created"));
-    assert!(!old.exists() && !check.exists());
+    assert!(!old.exists() && !former.exists() && !check.exists());
     assert!(young.exists() && locked.exists() && foreign.exists());
 }
 
+/// Holds a draft until it is killed.
 #[test]
-fn draft_of_a_killed_creator_is_reused() {
+fn child_holds_a_draft() {
+    let Some(folder) = child::folder() else { return };
+    let (draft, file) = drafts::create(&folder, Mode::RUSR | Mode::WUSR).expect("a draft is created");
+    file.set_modified(std::time::UNIX_EPOCH).expect("its time can be set");
+    println!("held: {}", draft.display());
+    std::io::stdin().read_line(&mut String::new()).expect("an end of the input");
+}
+
+#[test]
+fn draft_of_a_process_is_kept_until_it_is_killed_and_is_no_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::open(folder.path()).expect("the folder is there");
+    let mut holder = child::command(&[], "death::child_holds_a_draft", folder.path())
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .expect("the child starts");
+    let mut output = BufReader::new(holder.stdout.take().expect("its output is piped")).lines();
+    let draft = output.find_map(|line| {
+        let line = line.expect("the child prints text");
+        line.split_once("held: ").map(|(_, path)| std::path::PathBuf::from(path))
+    });
+    let draft = draft.expect("the child has a draft");
+    drop(store.create(&sample::header("first")).expect("a run is created"));
+    assert!(draft.exists());
+    assert_eq!(store.list().expect("a listing").len(), 1);
+    holder.kill().expect("the child can be killed");
+    assert_eq!(holder.wait().expect("the child ends").signal(), Some(9));
+    drop(store.create(&sample::header("second")).expect("a run is created"));
+    assert!(!draft.exists());
+}
+
+#[test]
+fn run_is_created_beside_a_draft_of_an_earlier_version() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::open(folder.path()).expect("the folder is there");
     let header = sample::header("draft");
@@ -161,7 +198,6 @@ fn draft_of_a_killed_creator_is_reused() {
     assert!(store.list().expect("a listing").is_empty());
     drop(store.create(&header).expect("a run is created"));
     assert_eq!(store.read("last").expect("it can be read").header, header);
-    assert!(!draft.exists());
     let again = store.create(&header).expect_err("it is there");
     assert!(matches!(again, StoreError::Exists { .. }), "{again}");
     assert_ne!(

@@ -120,6 +120,12 @@ fn link_planted_on_the_way_to_a_file_is_not_followed() {
         assert!(is_named, "{words:?}: {}", refused.stderr);
         assert_eq!(fs::read_dir(&victim).unwrap().count(), 0, "{words:?}");
     }
+    let run = bench.store().join("old-1.netduel");
+    for store in ["everybody/reports", "everybody/reports/new"] {
+        let refused = bench.run(["runs", "import", run.to_str().unwrap(), "--store", store]).expect_code(5);
+        assert!(refused.stderr.contains("link of another user"), "{}", refused.stderr);
+        assert_eq!(fs::read_dir(&victim).unwrap().count(), 0, "{store}");
+    }
     // The owner of the folder, here root itself, may link.
     symlink(&victim, everybody.join("own")).unwrap();
     bench.run(["report", "last", "--out", "everybody/own/report.html"]).expect_code(0);
