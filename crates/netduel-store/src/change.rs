@@ -21,6 +21,8 @@ use crate::writer;
 
 /// Unit of `st_blocks` in bytes (stat(3type)).
 const BLOCK: u64 = 512;
+/// The members of a header that have the paths of report files.
+const REPORTS: [&str; 2] = ["report", "further_reports"];
 
 /// An imported run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,7 +113,8 @@ impl Store {
         })
     }
 
-    /// Copies a run file into the store, under its own name or another.
+    /// Copies a run file into the store, under its own name or another, without the paths of its report files: whoever made the file chose them,
+    /// and a resumed run writes to them.
     ///
     /// # Errors
     /// [`StoreError::Exists`] when the store has another run of this name, [`StoreError::UnusableName`] when commands would not find the run by
@@ -121,6 +124,11 @@ impl Store {
         let whole = reader::read_whole(&file, path)?;
         let mut records = content(path)?;
         records.truncate(usize::try_from(whole.length).unwrap_or(usize::MAX));
+        let records = without_reports(records).map_err(|source| StoreError::Record {
+            operation: "read the header of run",
+            path: path.to_owned(),
+            source,
+        })?;
         let id = name.unwrap_or(&whole.run.header.id).clone();
         if let Some(reason) = unusable_name(id.as_str()) {
             return Err(StoreError::UnusableName { path: path.to_owned(), id, reason });
@@ -219,12 +227,40 @@ fn content(path: &Path) -> Result<Vec<u8>, StoreError> {
     Ok(content)
 }
 
-/// Whether two run files differ in the name of the run at most: a run that was renamed has its former name in its header.
+/// Whether two run files differ at most in the name of the run and in its report files: a run that was renamed has its former name in its
+/// header, and an imported one has no report files.
 fn is_same_but_for_its_name(stored: &[u8], records: &[u8], id: &RunId) -> bool {
     let ((stored_header, stored_rest), (header, rest)) = (split_at_header(stored), split_at_header(records));
-    let with_id = |line: &[u8]| with_name(line, id).ok().map(|(header, _)| header);
-    let has_same_facts = || with_id(stored_header).is_some_and(|stored| with_id(header) == Some(stored));
+    let facts = |line: &[u8]| {
+        with_header(line, |header| {
+            header.insert("id".to_owned(), Value::from(id.as_str()));
+            remove_reports(header);
+            Ok(())
+        })
+        .ok()
+    };
+    let has_same_facts = || facts(stored_header).is_some_and(|stored| facts(header) == Some(stored));
     stored_rest == rest && (stored_header == header || has_same_facts())
+}
+
+/// The content of a run file without the paths of report files in its header. A header without any stays as it is.
+fn without_reports(mut content: Vec<u8>) -> Result<Vec<u8>, serde_json::Error> {
+    let (header, _) = split_at_header(&content);
+    let end = header.len();
+    let mut is_changed = false;
+    let header = with_header(header, |header| {
+        is_changed = remove_reports(header);
+        Ok(())
+    })?;
+    if is_changed {
+        drop(content.splice(..end, header));
+    }
+    Ok(content)
+}
+
+/// Removes the paths of report files from a header; whether it had any.
+fn remove_reports(header: &mut Map<String, Value>) -> bool {
+    REPORTS.map(|key| header.remove(key).is_some()).contains(&true)
 }
 
 /// The content of a run file with this name in its header. A header that has it, or cannot be read, stays as it is.

@@ -2,7 +2,7 @@
 use std::borrow::Cow;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use netduel_model::PROGRAM;
@@ -110,6 +110,14 @@ impl RunWriter {
     /// The run's file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether the file belongs to this user. Another one would choose the paths in its header.
+    ///
+    /// # Errors
+    /// That of the system.
+    pub fn is_of_this_user(&self) -> io::Result<bool> {
+        Ok(self.file.metadata()?.uid() == rustix::process::geteuid().as_raw())
     }
 
     /// The incomplete record of an earlier writer that was removed when the run was resumed.

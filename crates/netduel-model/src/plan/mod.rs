@@ -22,6 +22,7 @@ pub(crate) mod settings;
 pub(crate) mod shape;
 pub mod spec;
 mod stored_size;
+mod stored_words;
 mod tables;
 mod treatment_effects;
 mod treatment_ranges;

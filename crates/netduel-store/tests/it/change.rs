@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use netduel_model::ids::RunId;
-use netduel_model::run::{Annotations, RunEnd};
+use netduel_model::run::{Annotations, RunEnd, RunHeader};
 use netduel_store::{Store, StoreError, bytes_of};
 
 use crate::sample;
@@ -175,6 +175,28 @@ fn run_whose_own_name_no_command_finds_is_imported_under_another_name_only() {
         assert_eq!(files(folder.path()), 2);
     }
     assert!(!store.import(&file, Some(&id("theirs"))).expect("imported").was_there);
+}
+
+#[test]
+fn imported_run_has_no_report_files_and_is_the_same_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [own, other] = ["own", "other"].map(|name| Store::open(folder.path().join(name)).expect("opened"));
+    let mut header = sample::header("x");
+    header.report = Some("/etc/report.html".to_owned());
+    header.further_reports = vec!["/etc/report.md".to_owned()];
+    let mut writer = own.create(&header).expect("a run is created");
+    writer.trial(&sample::trial(0)).and_then(|()| writer.end(&RunEnd::Interrupted)).expect("stored");
+    drop(writer);
+    let file = folder.path().join("theirs");
+    fs::write(&file, own.records("last").expect("records")).expect("written");
+    assert!(!other.import(&file, None).expect("imported").was_there);
+    let imported = other.read("last").expect("read").header;
+    assert_eq!(imported, RunHeader { report: None, further_reports: Vec::new(), ..header.clone() });
+    assert!(other.verify("last").expect("verified").damaged.is_empty());
+    assert!(other.import(&file, None).expect("the same").was_there);
+    // The user of this store chose them.
+    assert!(own.import(&file, None).expect("the same").was_there);
+    assert_eq!(own.read("last").expect("read").header, header);
 }
 
 #[test]

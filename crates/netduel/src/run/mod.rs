@@ -17,10 +17,9 @@ use netduel_lab::Lab;
 use netduel_model::plan::{self, Permissions, ResolvedPlan, TEXT_LEN_MAX, TreatmentAction};
 use netduel_model::run::{Annotations, RunHeader};
 use netduel_report::document::verdicts::Sides;
-use netduel_store::{Store, StoreError};
+use netduel_store::{RunWriter, Store, StoreError};
 
 use crate::azure::resumed;
-use crate::cli::publication::PrintingArgs;
 use crate::cli::run::RunArgs;
 use crate::console::tell;
 use crate::exit::{Failure, Kind, OrFail as _, no_thread};
@@ -81,7 +80,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         // The run is locked before any host is started: another process may be writing it.
         let (run, writer) = store.resume(&id).map_err(store_failure)?;
         if output.out.is_empty() {
-            output.out = stored_reports(&run.header, &args.printing)?;
+            output.out = stored_reports(&run.header, &writer, args)?;
         }
         output.check()?;
         redaction::learn_run(&run)?;
@@ -116,9 +115,29 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
     execute(&plan, source, store, Around { lab, ssh, provider }, &output)
 }
 
-/// The report files of a run that is resumed without `--out`.
-fn stored_reports(header: &RunHeader, printing: &PrintingArgs) -> Result<Vec<Destination>, Failure> {
-    destinations(header.report_files().map(Path::new), None, |_| true, printing)
+/// The report files of a run that is resumed without `--out`. The file of the run names them: an imported one has none, and that of another user
+/// is not obeyed.
+fn stored_reports(
+    header: &RunHeader,
+    writer: &RunWriter,
+    args: &RunArgs,
+) -> Result<Vec<Destination>, Failure> {
+    let files: Vec<&str> = header.report_files().collect();
+    if files.is_empty() {
+        return Ok(Vec::new());
+    }
+    if !writer.is_of_this_user().kind(Kind::Store)? {
+        let text = format!(
+            "failed to resume {}: its file belongs to another user, and names the files of its reports",
+            header.id
+        );
+        return Err(Failure::message(Kind::Usage, text)
+            .remedy("name the files yourself, for example --out report.html"));
+    }
+    if !args.outcome.quiet.quiet {
+        tell(&format!("reports: the run writes {} again", files.join(", ")));
+    }
+    destinations(files.into_iter().map(Path::new), None, |_| true, &args.printing)
 }
 
 /// The name of a run to resume is not one of the store: it may be that of a file, as in reports.
@@ -183,8 +202,13 @@ fn refuse_quick_test(header: &RunHeader) -> Result<(), Failure> {
     }
 }
 
-/// Refuses a stored plan that does what is not permitted: the run file may be from elsewhere.
+/// Refuses a stored plan that does what is not permitted, or has what no plan file may have: the run file may be from elsewhere.
 fn refuse_stored_plan(header: &RunHeader, permissions: Permissions) -> Result<(), Failure> {
+    if let Some(wrong) = header.plan.misplaced_word() {
+        let text = format!("failed to resume {}: {wrong}", header.id);
+        let remedy = "no plan file may have this, so the run file was changed; run a plan that you have read";
+        return Err(Failure::message(Kind::Usage, text).remedy(remedy));
+    }
     let Some((host, forbidden)) = permissions.refuse(&header.plan) else { return Ok(()) };
     let text = format!("failed to resume {}: its plan {} (host {host})", header.id, forbidden.wrong);
     Err(Failure::message(Kind::Usage, text).remedy(forbidden.allowed))

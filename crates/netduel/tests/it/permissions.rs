@@ -1,4 +1,13 @@
 //! What a plan may do: it is shown before a run, and a user can forbid programs and permit sysctls.
+use std::path::{Path, PathBuf};
+
+use netduel_model::ids::HostName;
+use netduel_model::plan::spec::Side;
+use netduel_model::plan::{Launch, SshHost, Treatment, TreatmentAction};
+use netduel_model::run::Run;
+use netduel_store::{Store, bytes_of};
+use netduel_test_support::skip;
+
 use crate::support::{Bench, LATENCY, TWO_PATHS, short_plan};
 
 /// A plan that runs a program at every place where a plan can name one; each would create the file `ran`.
@@ -131,6 +140,87 @@ fn stored_plan_with_programs_is_not_resumed() {
         "{}",
         refused.stderr
     );
+    assert_eq!(std::fs::read(&file).unwrap(), stored, "a refused run was changed");
+    bench.assert_nothing_left();
+}
+
+/// Stores a run of two blocks of which the second is missing, changes it, and returns its file, which has sound checksums.
+fn changed_run(bench: &Bench, change: impl FnOnce(&mut Run)) -> PathBuf {
+    let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 2\nblocks_max = 2"));
+    let run = bench.run(["run", plan.to_str().unwrap(), "-q"]);
+    assert!(matches!(run.code, Some(0 | 6)), "{}", run.stderr);
+    let mut run = Store::at(bench.store()).read("last").unwrap();
+    run.trials.retain(|trial| trial.slot.block == 0);
+    (run.warnings, run.end) = (Vec::new(), None);
+    change(&mut run);
+    let file = bench.store().join(format!("{}.netduel", run.header.id));
+    std::fs::write(&file, bytes_of(&run).unwrap()).unwrap();
+    file
+}
+
+/// The paths that a run file from elsewhere names.
+fn name_reports(run: &mut Run, victim: &Path) {
+    run.header.report = Some(victim.display().to_string());
+    run.header.further_reports = vec![victim.with_extension("md").display().to_string()];
+}
+
+#[test]
+fn imported_run_writes_no_report_that_its_file_names() {
+    let bench = Bench::new();
+    let victims = bench.path().join("victims");
+    let file = changed_run(&bench, |run| name_reports(run, &victims.join("page.html")));
+    std::fs::rename(&file, bench.path().join("theirs")).unwrap();
+    bench.run(["runs", "import", "theirs"]).expect_code(0);
+    let resumed = bench.run(["run", "--resume", "last"]);
+    assert!(matches!(resumed.code, Some(0 | 6)), "{}", resumed.stderr);
+    assert!(!resumed.stdout.contains("Report:"), "{}", resumed.stdout);
+    assert!(!victims.exists(), "the run wrote where its file says");
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn run_file_of_another_user_names_no_reports() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("only root gives a file to another user");
+    }
+    let bench = Bench::new();
+    let victims = bench.path().join("victims");
+    let file = changed_run(&bench, |run| name_reports(run, &victims.join("page.html")));
+    std::os::unix::fs::chown(&file, Some(65_534), None).unwrap();
+    let refused = bench.run(["run", "--resume", "last"]).expect_code(2);
+    assert!(refused.stderr.contains("its file belongs to another user"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("--out report.html"), "{}", refused.stderr);
+    // With a place of this user's choice it is resumed.
+    let resumed = bench.run(["run", "--resume", "last", "--out", "page.html"]);
+    assert!(matches!(resumed.code, Some(0 | 6)), "{}", resumed.stderr);
+    assert!(bench.path().join("page.html").is_file());
+    assert!(!victims.exists(), "the run wrote where its file says");
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn stored_plan_that_no_plan_file_may_have_is_not_resumed() {
+    let bench = Bench::new();
+    let host = HostName::new("a").unwrap();
+    let ran = bench.path().join("ran");
+    let option = SshHost::of(&format!("-oProxyCommand=touch {}", ran.display()));
+    let sysctl = TreatmentAction::Sysctl { name: "kernel.core_pattern".to_owned(), value: "x".to_owned() };
+    let file = changed_run(&bench, |run| {
+        let arm = run.header.plan.arms.first_mut().unwrap();
+        arm.treatments.push(Treatment { action: sysctl, on: Side::Client });
+    });
+    let refused = bench.run(["run", "--resume", "last"]).expect_code(2);
+    for needle in ["its plan changes \"kernel.core_pattern\"", "add --allow-sysctl"] {
+        assert!(refused.stderr.contains(needle), "{}", refused.stderr);
+    }
+    let mut run = Store::at(bench.store()).read("last").unwrap();
+    run.header.plan.hosts.get_mut(&host).unwrap().launch = Launch::Ssh(option);
+    std::fs::write(&file, bytes_of(&run).unwrap()).unwrap();
+    let stored = std::fs::read(&file).unwrap();
+    let refused = bench.run(["run", "--resume", "last", "--no-commands", "--allow-sysctl"]).expect_code(2);
+    let expected = "the launcher of its host a has \"-oProxyCommand=touch ";
+    assert!(refused.stderr.contains(expected), "{}", refused.stderr);
+    assert!(!ran.exists(), "the run started a program");
     assert_eq!(std::fs::read(&file).unwrap(), stored, "a refused run was changed");
     bench.assert_nothing_left();
 }

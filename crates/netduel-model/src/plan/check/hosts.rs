@@ -188,7 +188,7 @@ fn resolve_launch(
                 }
                 return None;
             };
-            if netns.is_empty() || matches!(netns.as_str(), "." | "..") || netns.contains(['/', '\0']) {
+            if !Launch::is_namespace(netns) {
                 let allowed = "a file name is allowed, as `ip netns list` shows it";
                 problems.add(&key, format!("{netns:?} is not the name of a network namespace"), allowed);
             }
