@@ -1,16 +1,18 @@
 //! Changes of the provider's resources before a trial: made while the machine runs, verified in its guest, and made again with the machine
-//! stopped where the guest does not show them. The provider itself is behind [`Provider`](super::surroundings::Provider).
+//! stopped where the guest does not show them. After the trial the guests are read again. The provider itself is behind [`Provider`](super::surroundings::Provider).
 use std::collections::BTreeSet;
 
 use netduel_model::event::Event;
 use netduel_model::ids::HostName;
-use netduel_model::plan::{Arm, ResolvedPlan, TreatmentAction};
+use netduel_model::plan::{Arm, ResolvedPlan, Treatment, TreatmentAction};
 use netduel_model::units::Nanos;
+use netduel_model::workload::Workload;
 
 use super::conductor::Conductor;
 use super::error::{RunError, TrialError};
 use super::surroundings::{GuestCheck, HostChange, ProviderError};
-use crate::protocol::{DESCRIBE_TIMEOUT_NS, ToAgent};
+use super::trial::bypasses_kernel;
+use crate::protocol::{DESCRIBE_TIMEOUT_NS, FailureKind, ToAgent};
 
 /// Time between two looks at a guest, or two attempts to reach it.
 const INTERVAL: Nanos = Nanos(1_000_000_000);
@@ -98,23 +100,39 @@ impl Conductor<'_> {
             let request = ToAgent::Describe { without_metadata: true };
             let answer = self.hosts.ask(host, &request, DESCRIBE_TIMEOUT_NS)?;
             let snapshot = self.hosts.described(host, answer)?;
-            let missing =
-                checks.iter().find(|check| snapshot.has_function_beside(&check.mac) != Some(check.has_vf));
-            let Some(missing) = missing else { return Ok(None) };
-            if self.hosts.clock.now_ns() >= deadline_ns {
-                let (nic, mac) = (&missing.nic, &missing.mac);
-                return Ok(Some(match (missing.has_vf, snapshot.has_function_beside(mac)) {
-                    (_, None) => format!("the guest has no interface with the MAC address {mac} of {nic}"),
-                    (true, _) => format!(
-                        "accelerated networking of {nic} is on, and the guest shows no virtual function of it"
-                    ),
-                    (false, _) => format!(
-                        "accelerated networking of {nic} is off, and the guest still has its virtual function"
-                    ),
-                }));
+            let missing = checks.iter().find_map(|check| check.difference(&snapshot));
+            if missing.is_none() || self.hosts.clock.now_ns() >= deadline_ns {
+                return Ok(missing);
             }
             self.pause()?;
         }
+    }
+
+    /// Reads the NICs of an arm again after a trial, in its guests: a call of the provider takes seconds, and a guest shows in a moment whether
+    /// another program has switched a NIC. Trials that take virtual functions away themselves are judged by their events and counters.
+    pub(super) fn confirm_guests(&mut self, arm: &Arm, workload: &Workload) -> Result<(), TrialError> {
+        let moves = |treatment: &Treatment| {
+            matches!(treatment.action, TreatmentAction::Vf { .. } | TreatmentAction::Pci { .. })
+        };
+        let has_events = !workload.traffic.facts().events.is_empty();
+        if has_events || bypasses_kernel(workload) || arm.treatments.iter().any(moves) {
+            return Ok(());
+        }
+        let mut present = self.provider.present();
+        present.retain(|(host, _)| [&arm.pair.client, &arm.pair.server].contains(&host));
+        let hosts: BTreeSet<&HostName> = present.iter().map(|(host, _)| host).collect();
+        for host in hosts {
+            let request = ToAgent::Describe { without_metadata: true };
+            let answer = self.hosts.ask_despite_other_losses(host, &request, DESCRIBE_TIMEOUT_NS)?;
+            let snapshot = self.hosts.described(host, answer)?;
+            let mut checks = present.iter().filter(|(of, _)| of == host);
+            if let Some(missing) = checks.find_map(|(_, check)| check.difference(&snapshot)) {
+                let message = format!("the treatment was not in force until the end of the trial: {missing}");
+                let kind = FailureKind::Environment;
+                return Err(TrialError::Refused { host: host.clone(), kind, message });
+            }
+        }
+        Ok(())
     }
 
     fn pause(&mut self) -> Result<(), TrialError> {

@@ -124,6 +124,10 @@ pub trait Provider {
     fn change(&mut self, change: &HostChange) -> Result<Vec<GuestCheck>, ProviderError>;
     /// Stops the machine of a host, makes its changes, and starts it. Returns what its guest must show then.
     fn change_stopped(&mut self, change: &HostChange) -> Result<Vec<GuestCheck>, ProviderError>;
+    /// What each guest must show of its NICs as they are now; a NIC whose state or MAC address is not known is left out.
+    fn present(&self) -> Vec<(HostName, GuestCheck)> {
+        Vec::new()
+    }
     /// Whether machines may be stopped.
     fn may_stop(&self) -> bool;
     /// How long a guest may take to show a change, and a machine to be reachable again after its start.
@@ -152,6 +156,23 @@ pub struct GuestCheck {
     pub mac: String,
     /// Whether it has a virtual function.
     pub has_vf: bool,
+}
+
+impl GuestCheck {
+    /// What a guest does not show; `None` when its NIC is as it must be.
+    pub(super) fn difference(&self, guest: &HostSnapshot) -> Option<String> {
+        let Self { nic, mac, has_vf } = self;
+        match (*has_vf, guest.has_function_beside(mac)) {
+            (true, Some(true)) | (false, Some(false)) => None,
+            (_, None) => Some(format!("the guest has no interface with the MAC address {mac} of {nic}")),
+            (true, Some(false)) => Some(format!(
+                "accelerated networking of {nic} is on, and the guest shows no virtual function of it"
+            )),
+            (false, Some(true)) => Some(format!(
+                "accelerated networking of {nic} is off, and the guest still has its virtual function"
+            )),
+        }
+    }
 }
 
 /// Why the provider did not do it.

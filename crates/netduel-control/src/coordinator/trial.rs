@@ -40,6 +40,9 @@ impl Conductor<'_> {
         }
         let undone = self.undo(arm, workload, result.is_err());
         self.hosts.stopping = false;
+        if undone.is_ok() {
+            result = result.and_then(|ends| self.confirm_guests(arm, workload).map(|()| ends));
+        }
         if let Err(TrialError::Refused { host, kind: FailureKind::NotRestored, message }) = &result {
             self.hosts.not_undone(host, vec![message.clone()]);
         }
@@ -211,7 +214,7 @@ impl Conductor<'_> {
 }
 
 /// Whether an end sends or receives packets past the kernel's network stack.
-fn bypasses_kernel(workload: &Workload) -> bool {
+pub(super) fn bypasses_kernel(workload: &Workload) -> bool {
     let packets = workload.traffic.facts().packets;
     packets.is_some_and(|packets| Role::ALL.iter().any(|role| packets.is_raw(*role)))
 }

@@ -4,6 +4,7 @@ use netduel_model::event::Event;
 use netduel_model::ids::HostName;
 use netduel_model::plan::{ResolvedPlan, parse};
 use netduel_model::run::RunEnd;
+use netduel_model::trial::Validity;
 
 use crate::surroundings::{Script, run};
 
@@ -132,6 +133,27 @@ fn guest_without_the_nic_is_named() {
     assert!(text.contains("no interface with the MAC address 00:0d:3a:00:00:07 of n"), "{text}");
     assert!(text.contains("although its machine was stopped"), "{text}");
     assert_on_page(&text, "although its machine was stopped");
+}
+
+#[test]
+fn trial_whose_guest_shows_another_state_afterwards_does_not_count() {
+    let (a, elsewhere) = (HostName::new("a").unwrap(), HostName::new("c").unwrap());
+    for (last, is_kept) in [(2, true), (1, false)] {
+        let mut script = script();
+        script.required[0] = vec![check(2, true)];
+        // A host that is not one of the arm is not asked.
+        script.present = vec![(a.clone(), check(last, true)), (elsewhere.clone(), check(1, true))];
+        // Without a valid trial the run may end before its last block.
+        drop(run(&plan(), &mut script));
+        assert!(script.stored.len() >= 4, "{:?}", script.stored);
+        let lost = "host a: the treatment was not in force until the end of the trial: accelerated networking of n is on, \
+                    and the guest shows no virtual function of it";
+        for trial in &script.stored {
+            let expected =
+                if is_kept { Validity::Valid } else { Validity::Failed { reason: lost.to_owned() } };
+            assert_eq!(trial.validity, expected);
+        }
+    }
 }
 
 #[test]

@@ -106,6 +106,8 @@ pub struct Script {
     pub provided: Vec<String>,
     /// What the provider requires of the guests after a change while the machine runs, and with it stopped.
     pub required: [Vec<GuestCheck>; 2],
+    /// What the provider requires of the guests after each trial.
+    pub present: Vec<(HostName, GuestCheck)>,
     /// The state that each host's NIC has by the provider.
     pub switched: BTreeMap<HostName, bool>,
     pub may_stop: bool,
@@ -265,6 +267,9 @@ impl Provider for Handle<'_> {
             return Err(ProviderError::WhileRunning("not when it is stopped".to_owned()));
         }
         Ok(script.required[1].clone())
+    }
+    fn present(&self) -> Vec<(HostName, GuestCheck)> {
+        self.0.borrow().present.clone()
     }
     fn may_stop(&self) -> bool {
         self.0.borrow().may_stop

@@ -1,6 +1,7 @@
 //! Treatments of the provider's resources: NICs and VMs of Azure, changed from this machine through the user's `az`. Each original state is
 //! with a guard before its first change; `undo` is what the guard runs. The guests are verified by the coordinator.
 mod home;
+mod present;
 mod refusal;
 mod shutdown;
 pub mod undo;
@@ -119,6 +120,8 @@ struct Known {
     original: State,
     /// `None` after a change that failed.
     current: Option<State>,
+    /// The MAC address of a NIC, as far as Azure has named it.
+    mac: Option<String>,
     /// Its VM; absent for a NIC that is not attached.
     machine: Option<Machine>,
     /// Whether the guard has its original state, and whether with the VM stopped.
@@ -129,6 +132,7 @@ struct Known {
 struct Found {
     state: State,
     machine: Option<Machine>,
+    mac: Option<String>,
     /// The subscription that has it.
     subscription: Option<String>,
 }
@@ -222,6 +226,7 @@ impl AzureProvider {
             Resource::Nic { place, nic } => resource::nic(&mut self.az, place, nic).map(|found| Found {
                 state: State::Accelerated(found.accelerated),
                 machine: found.machine,
+                mac: found.mac,
                 subscription: found.subscription,
             }),
             Resource::Placement { place, vm } => {
@@ -229,6 +234,7 @@ impl AzureProvider {
                 resource::placement(&mut self.az, &machine).map(|found| Found {
                     state: State::Placement(found.group),
                     machine: Some(machine),
+                    mac: None,
                     subscription: found.subscription,
                 })
             }
@@ -246,7 +252,7 @@ impl AzureProvider {
         if self.resources.contains_key(&resource) {
             return Ok(Some((resource, state)));
         }
-        let Found { state: found, machine, subscription } = self.read(&resource)?;
+        let Found { state: found, machine, mac, subscription } = self.read(&resource)?;
         if self.home.subscription.is_none() && subscription.is_some() && self.resources.is_empty() {
             // Of one name there may be another resource in the subscription that `az account set` chooses meanwhile.
             self.home.subscription = subscription;
@@ -258,7 +264,7 @@ impl AzureProvider {
             tell(&message);
         }
         let is_left = !original.is(&found);
-        let known = Known { host: host.clone(), original, current: Some(found), machine, held: None };
+        let known = Known { host: host.clone(), original, current: Some(found), mac, machine, held: None };
         self.resources.insert(resource.clone(), known);
         if is_left {
             // The arms that remain may all want the present state.
@@ -340,6 +346,7 @@ impl AzureProvider {
         };
         if let Some(known) = self.resources.get_mut(resource) {
             known.current = Some(state.clone());
+            known.name(mac.as_ref());
         }
         Ok(mac)
     }
@@ -444,9 +451,16 @@ impl Provider for AzureProvider {
                 Resource::Nic { place, nic } => resource::nic(&mut self.az, place, nic).map_err(failed)?.mac,
                 Resource::Placement { .. } => None,
             };
+            if let Some(known) = self.resources.get_mut(resource) {
+                known.name(mac.as_ref());
+            }
             checks.extend(resource.check(state, mac)?);
         }
         Ok(checks)
+    }
+
+    fn present(&self) -> Vec<(HostName, GuestCheck)> {
+        self.resources.iter().filter_map(|(resource, known)| known.shown(resource)).collect()
     }
 
     fn may_stop(&self) -> bool {

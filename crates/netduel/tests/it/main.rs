@@ -4,6 +4,7 @@ mod azure;
 mod azure_answers;
 mod azure_errors;
 mod azure_errors_of_runs;
+mod azure_kept;
 mod azure_killed;
 mod azure_placement;
 mod azure_plans;
