@@ -52,7 +52,7 @@ usage: cargo xtask <command>
                   with them; part of no other command
   tidy            the rules of this workspace that no other tool knows
   bless           write golden files, schemas, reference pages and snapshots of tests anew, and list what changed
-  fuzz --quick    every fuzz target for some seconds; `cargo xtask fuzz --help` for longer runs
+  fuzz --quick    every fuzz target for up to a minute; `cargo xtask fuzz --help` for longer runs
   bench [NAME]    macro benches: a table, and one line in target/bench.jsonl
   bench peers     our engines against other tools; `cargo xtask bench peers --help` for its options
   guests          prepare such guests, or boot a scene of them: `cargo xtask guests --help`
