@@ -89,3 +89,28 @@ fn is_abandoned(file: &File) -> bool {
     }
     is_free
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn draft_has_a_name_of_its_own_and_is_private_and_locked() {
+        let folder = tempfile::tempdir().unwrap();
+        let make = || create(folder.path(), Mode::RUSR | Mode::WUSR).unwrap();
+        let [(one, held), (other, _)] = [make(), make()];
+        assert_ne!(one, other);
+        for path in [&one, &other] {
+            assert!(is_draft(path.file_name().unwrap().to_str().unwrap()), "{}", path.display());
+            assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        let again = File::open(&one).unwrap();
+        assert!(hold(&again).is_err(), "another process could remove it");
+        drop(held);
+        for name in [".part-", ".part-x", "part-0123456789abcdef0123456789abcdef", ".x.netduel.new"] {
+            assert!(!is_draft(name), "{name}");
+        }
+    }
+}

@@ -31,7 +31,12 @@ const WIDTH_DEFAULT: usize = 110;
 /// Prints a text for people on standard output as it is laid out, without control characters except those of colours, on a terminal that
 /// has them. Every text is a text from outside here: plans, hosts, file names and other programs have a part in it.
 pub fn print(text: &str) -> Result<(), Failure> {
-    print_exact(&without_commands(laid_out(text, page_layout().1)))
+    print_exact(&as_printed(text))
+}
+
+/// The text that [`print`] prints.
+pub fn as_printed(text: &str) -> String {
+    without_commands(laid_out(text, page_layout().1))
 }
 
 /// Whether a workflow of GitHub reads the outputs.
@@ -148,7 +153,7 @@ fn no_command(line: &str) -> String {
 }
 
 /// JSON of which no line is a command to what reads it. Outside of strings it has no such characters.
-fn json_without_commands(json: String) -> String {
+pub fn json_without_commands(json: String) -> String {
     if !are_commands_read() {
         return json;
     }
@@ -156,7 +161,7 @@ fn json_without_commands(json: String) -> String {
 }
 
 /// A text whose lines cannot control the terminal: plans, hosts and other programs have a part in it.
-fn plain_lines(text: &str) -> String {
+pub fn plain_lines(text: &str) -> String {
     text.split('\n').map(words::plain).collect::<Vec<_>>().join("\n")
 }
 

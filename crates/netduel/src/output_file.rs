@@ -61,6 +61,11 @@ pub fn write(path: &Path, content: &[u8], readers: Readers) -> io::Result<()> {
     }
 }
 
+/// Whether [`write()`] would write into what is no file: it may be a terminal, or what a workflow reads.
+pub fn is_stream(path: &Path) -> bool {
+    matches!(Target::of(path), Ok(Target::Stdout | Target::Stderr | Target::Stream(_)))
+}
+
 /// Opens what a path names to add to its end; a missing file is created. A pipe without a reader is an error: to wait for one would hold up
 /// a result.
 ///

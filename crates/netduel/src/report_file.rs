@@ -14,7 +14,7 @@ use netduel_report::{document, github, junit, terminal};
 use crate::cli::publication::PrintingArgs;
 use crate::cli::shared::is_standard_output;
 use crate::cli::stored::Format;
-use crate::console::{json, page_layout, print, print_commands, print_exact};
+use crate::console::{as_printed, json, json_without_commands, page_layout, plain_lines, print_exact};
 use crate::exit::{Failure, Kind};
 use crate::output_file::{self, Readers};
 use crate::pdf::{self, Browser};
@@ -103,6 +103,7 @@ impl Destination {
     pub fn write(&self, text: &str) -> Result<(), Failure> {
         match self.format {
             Format::Pdf => self.write_bytes(&pdf::print(text, &self.browser()?)?),
+            _ if output_file::is_stream(&self.path) => self.write_bytes(shown(text, self.format).as_bytes()),
             _ => self.write_bytes(text.as_bytes()),
         }
     }
@@ -211,12 +212,19 @@ pub fn summary(run: &Run, analysis: &Analysis) -> String {
     terminal::summary(&document::of_run(run, analysis), width, colour)
 }
 
-/// Prints a report on standard output. A page has scripts of its own, and is refused on a terminal; annotations are commands to a workflow.
+/// Prints a report on standard output.
 pub fn print_text(text: &str, format: Format) -> Result<(), Failure> {
+    print_exact(&shown(text, format))
+}
+
+/// A report as it may be read by a terminal or a workflow. A page has scripts of its own, and is refused on a terminal; annotations are
+/// commands to a workflow.
+fn shown(text: &str, format: Format) -> String {
     match format {
-        Format::Html => print_exact(text),
-        Format::Github => print_commands(text),
-        _ => print(text),
+        Format::Html => text.to_owned(),
+        Format::Github => plain_lines(text),
+        Format::Json => as_printed(&json_without_commands(text.to_owned())),
+        _ => as_printed(text),
     }
 }
 

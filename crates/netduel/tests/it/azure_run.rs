@@ -97,6 +97,18 @@ blocks_min = 2
 blocks_max = 2
 "#;
 
+#[test]
+fn plan_with_programs_is_refused_by_an_option_before_azure_is_asked() {
+    let scene = Scene::new();
+    let network = "network = \"accelerated\"";
+    let command = "treatments = [{ command = [\"true\"], undo = [\"true\"], on = \"client\" }]";
+    let plan = PLAN.replacen(network, &format!("{network}\n{command}"), 1);
+    scene.bench.plan(&format!("{plan}{VOLUME}"));
+    let refused = scene.run(&["azure", "run", "plan.toml", "--no-commands"]).expect_code(2).stderr;
+    assert!(refused.contains("runs `true`") && refused.contains("leave out --no-commands"), "{refused}");
+    assert_eq!(scene.calls(), "");
+}
+
 impl Scene {
     pub fn new() -> Self {
         let mut scene = Self { vms: None, bench: Bench::new(), answers: Map::new() };

@@ -167,6 +167,9 @@ fn texts_of_a_run_are_no_commands_to_a_workflow() {
         &["report", "before", "--format", "text"],
         &["report", "before", "--json"],
         &["report", "before", "--format", "junit"],
+        &["report", "before", "--format", "text", "--out", "/dev/stdout"],
+        &["report", "before", "--format", "md", "--out", "/dev/stderr"],
+        &["report", "before", "--format", "json", "--out", "/dev/stdout"],
         &compare,
         &[&compare[..], &LOSS].concat(),
     ] {

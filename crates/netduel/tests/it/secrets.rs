@@ -236,7 +236,7 @@ fn secrets_of_a_server_are_in_no_output_no_file_and_no_process() {
     let written = secrets.check_reports(bench, &out);
     let listed = bench.run(["runs", "--json"]).expect_code(0).json();
     let other = listed["runs"][1]["id"].as_str().unwrap();
-    for format in FORMATS_OF_RUNS {
+    for format in FORMATS_OF_RUNS.into_iter().chain(["junit", "github"]) {
         let compared = bench.run(["compare", other, "last", "--format", format]).expect_code(0);
         secrets.check(&compared, &format!("comparison as {format}"));
     }
