@@ -49,11 +49,6 @@ fn are_commands_read() -> bool {
     is_in_workflow() || std::env::var_os(IN_AZURE_PIPELINES).is_some()
 }
 
-/// Prints commands to a workflow on standard output, without control characters.
-pub fn print_commands(text: &str) -> Result<(), Failure> {
-    print_exact(&plain_lines(text))
-}
-
 /// Prints a text for programs on standard output: one without control characters, or a page. A closed reader (`| head`) is not an error.
 pub fn print_exact(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();

@@ -346,7 +346,7 @@ impl AzureProvider {
         };
         if let Some(known) = self.resources.get_mut(resource) {
             known.current = Some(state.clone());
-            known.name(mac.as_ref());
+            known.keep_mac(mac.as_ref());
         }
         Ok(mac)
     }
@@ -452,7 +452,7 @@ impl Provider for AzureProvider {
                 Resource::Placement { .. } => None,
             };
             if let Some(known) = self.resources.get_mut(resource) {
-                known.name(mac.as_ref());
+                known.keep_mac(mac.as_ref());
             }
             checks.extend(resource.check(state, mac)?);
         }

@@ -6,7 +6,7 @@ use super::{Known, Resource, State};
 
 impl Known {
     /// Keeps the MAC address that Azure names. The NIC of a stopped VM may have none.
-    pub(super) fn name(&mut self, mac: Option<&String>) {
+    pub(super) fn keep_mac(&mut self, mac: Option<&String>) {
         if let Some(mac) = mac {
             self.mac = Some(mac.clone());
         }
