@@ -22,7 +22,7 @@ usage: cargo xtask fuzz --quick
        cargo xtask fuzz --minimize [TARGET]
        cargo xtask fuzz --minimize TARGET INPUT
 
-  --quick       every target for up to a minute, six minutes for all of them, as in CI
+  --quick       every target for up to a minute, three minutes for all of them, as in CI
   --seconds N   every target, or one of them, for N seconds
   --minimize    replace the corpus of every target, or of one, by the fewest inputs with the same coverage,
                 out of the corpus and of all inputs that runs on this machine found; with an input, write the smallest
