@@ -232,7 +232,7 @@ fn arm_in_flight(screen: &str) -> Option<&str> {
 }
 
 #[test]
-fn agent_killed_in_a_trial_makes_it_invalid_in_the_view_which_goes_on() {
+fn agent_killed_in_a_trial_excludes_it_in_the_view_which_goes_on() {
     let bench = Bench::new();
     bench.plan(&short_plan(TWO_PATHS, LONG, "blocks_min = 2\nblocks_max = 2"));
     let size = (100, 30);
@@ -248,7 +248,7 @@ fn agent_killed_in_a_trial_makes_it_invalid_in_the_view_which_goes_on() {
     let row = format!("stream {first} ");
     let is_failed = |line: &str| line.trim_start().starts_with(&row) && line.contains('!');
     tmux.wait_for("the failed trial and the traffic of the next one", |screen| {
-        screen.contains("Blocks: 0 valid, 1 invalid")
+        screen.contains("Blocks: 0 valid, 1 excluded")
             && screen.lines().any(is_failed)
             && arm_in_flight(screen).is_some_and(|arm| arm != first)
     });
@@ -256,7 +256,7 @@ fn agent_killed_in_a_trial_makes_it_invalid_in_the_view_which_goes_on() {
     tmux.press("q");
     let last = tmux.wait_for("the end", has_ended);
     assert!(last.contains("ended with 130"), "{last}");
-    assert_had_view(&tmux, "1 invalid");
+    assert_had_view(&tmux, "1 excluded");
     assert_eq!(foreign_texts(&tmux.recorded(), size.0.into()), Vec::<String>::new());
     assert_restored(&tmux);
     drop(tmux);

@@ -51,7 +51,7 @@ fn progress(screen: &str) -> Option<&str> {
     screen.lines().find(|line| line.contains(" elapsed, "))
 }
 
-/// The title with the counts of valid and invalid trials.
+/// The title with the counts of valid and excluded trials.
 fn trials(screen: &str) -> Option<&str> {
     screen.lines().find(|line| line.starts_with("Blocks"))
 }
