@@ -15,8 +15,8 @@ use crate::provider::Home;
 const OTHER_SUBSCRIPTION: &str = "a run is resumed in the current subscription of `az`, which \
      `az account set --subscription NAME` changes";
 
-/// Where the NICs and VMs of a resumed run are, and the states of its NICs when it began. Azure is asked for a run on a bed whose treatments change them; a group of the bed's name with
-/// other VMs is refused.
+/// Where the NICs and VMs of a resumed run are, and the states of its NICs when it began. Azure is asked for a run on a bed whose treatments
+/// change them; a group of the bed's name with other VMs is refused.
 pub fn home(header: &RunHeader) -> Result<Home, Failure> {
     let Some(bed) = header.bed.as_ref().filter(|_| header.plan.has_provider_treatments()) else {
         return Ok(Home::default());
