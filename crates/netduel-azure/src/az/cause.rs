@@ -139,7 +139,10 @@ impl fmt::Display for Cause {
             ),
             Self::Unchangeable { message, down } => {
                 write!(f, "Azure cannot change this of a VM that exists ({message})")?;
-                down.iter().try_for_each(|down| write!(f, "; delete the bed with `{down}`, and create it again"))
+                match down {
+                    Some(down) => write!(f, "; delete the bed with `{down}`, and create it again"),
+                    None => Ok(()),
+                }
             }
             Self::Login { message } => {
                 write!(f, "the login of `az` is missing or has expired ({message}); run `az login`")
