@@ -1,5 +1,6 @@
 //! Changes of the provider's resources before a trial: made while the machine runs, verified in its guest, and made again with the machine
-//! stopped where the guest does not show them. After the trial the guests are read again. The provider itself is behind [`Provider`](super::surroundings::Provider).
+//! stopped where the guest does not show them. After the trial the guests are read again. The provider itself is behind
+//! [`Provider`](super::surroundings::Provider).
 use std::collections::BTreeSet;
 
 use netduel_model::event::Event;
