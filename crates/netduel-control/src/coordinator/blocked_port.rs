@@ -91,7 +91,8 @@ impl BlockedPort {
                 "Azure NSG",
                 format!(
                     "az network nsg rule create -g GROUP --nsg-name NSG -n netduel-{small} --priority 300 --direction Inbound --access \
-                     Allow --protocol {large} --source-address-prefixes {source} --destination-port-ranges {ports}"
+                     Allow --protocol {large} --source-address-prefixes {source} --destination-port-ranges {ports} --subscription \
+                     SUBSCRIPTION"
                 ),
             ),
             (
@@ -219,7 +220,7 @@ mod tests {
             "; allow it on far:\n  nftables: nft insert rule inet filter input udp dport 5210-5219 accept",
             "\n  ufw: ufw allow 5210:5219/udp",
             "\n  firewalld: firewall-cmd --add-port=5210-5219/udp",
-            "--protocol Udp --source-address-prefixes 0.0.0.0/0 --destination-port-ranges 5210-5219",
+            "--protocol Udp --source-address-prefixes 0.0.0.0/0 --destination-port-ranges 5210-5219 --subscription SUBSCRIPTION\n",
             "'IpProtocol=udp,FromPort=5210,ToPort=5219,IpRanges=[{CidrIp=0.0.0.0/0}]'",
         ];
         assert_parts(&blocked(PortProtocol::Udp, "192.0.2.7", DataPorts::new(5210, 5219)), &parts);

@@ -281,14 +281,19 @@ fn repetition(run: &Run, bed: &RunBed) -> Vec<Block> {
     let changes = changes(bed).join(", ");
     let changed = (!changes.is_empty())
         .then(|| Block::Reading(format!("Azure claimed otherwise when the run began: {changes}.")));
+    // By its file, which names the subscription where its user has to: a run does not keep that.
     let commands = vec![
         format!("netduel azure template {name}.toml          # the ARM template"),
         format!("netduel azure up {name}.toml --ssh-from ADDRESS/32"),
-        format!("netduel azure run PLAN.toml --bed {name}   # the plan is in \"Reproduction\""),
-        format!("netduel azure down {name}"),
+        format!("netduel azure run PLAN.toml --bed {name}.toml   # the plan is in \"Reproduction\""),
+        format!("netduel azure down {name}.toml"),
     ];
+    let subscription = Block::Reading(
+        "`up`, `run` and `down` use the subscription that the key `subscription` of the file names, or else the current one of `az`."
+            .to_owned(),
+    );
     let file = [Block::Reading(reading), Block::Code(lines)];
-    file.into_iter().chain(changed).chain([Block::Code(commands)]).collect()
+    file.into_iter().chain(changed).chain([subscription, Block::Code(commands)]).collect()
 }
 
 /// The keys of a bed whose tags have no file, from what Azure claims.

@@ -100,10 +100,12 @@ fn by_hand(plan: &ResolvedPlan) -> Vec<Block> {
 fn who_changes_settings(plan: &ResolvedPlan) -> String {
     let rights = if words::is_in_lab(plan) {
         "They need no root where user namespaces are allowed; `netduel lab path` applies to both guests."
+            .to_owned()
     } else if plan.has_provider_treatments() {
-        "Run `az` with your login, all others as root on the named host."
+        let subscription = words::SUBSCRIPTION_OF_AZ;
+        format!("Run `az` with your login, all others as root on the named host; {subscription}.")
     } else {
-        "Run them as root on the named host."
+        "Run them as root on the named host.".to_owned()
     };
     // A path of the lab is no setting that a host had before.
     let is_path = |treatment: &Treatment| matches!(treatment.action, TreatmentAction::Path { .. });
@@ -231,5 +233,14 @@ mod tests {
         let (commands, above) = commands_and_text(hosts, ["", "{ mtu = 1400, interface = \"eth0\" }"]);
         assert!(above.contains("as root on the named host"), "{above}");
         assert!(commands.iter().all(|line| !line.contains("lab")), "{commands:?}");
+    }
+
+    #[test]
+    fn settings_of_nics_of_azure_name_the_option_for_another_subscription() {
+        let hosts = "[hosts.a]\nlaunch = \"ssh\"\nhost = \"g\"\n[hosts.b]\nlaunch = \"ssh\"\nhost = \"h\"\naddresses = [\"192.0.2.1\"]";
+        let switch = "{ azure-nic = \"n\", accelerated = true, on = \"client\", resource-group = \"g\" }";
+        let (commands, above) = commands_and_text(hosts, ["", switch]);
+        assert!(commands.iter().any(|line| line.starts_with("az network nic update")), "{commands:?}");
+        assert!(above.contains("add --subscription to commands of `az`"), "{above}");
     }
 }

@@ -236,7 +236,9 @@ fn synthetic_only(host: &HostSnapshot, interface: &Interface) -> Option<Finding>
         .remedy(
             "enable it if the size supports it; the portal can show it as enabled although the guest has no virtual function",
         )
-        .command("az network nic update --resource-group GROUP --name NIC --accelerated-networking true"),
+        .command(
+            "az network nic update --resource-group GROUP --name NIC --accelerated-networking true --subscription SUBSCRIPTION",
+        ),
     )
 }
 

@@ -46,6 +46,15 @@ pub struct Inspection {
     pub failed: Vec<(String, String)>,
 }
 
+/// A finding of a bed as a report has it: a command of `az` comes with what the run does not keep.
+fn of_report(finding: Finding) -> Finding {
+    if !finding.command.as_ref().is_some_and(|command| command.starts_with("az ")) {
+        return finding;
+    }
+    let remedy = format!("{}; {}", finding.remedy, words::SUBSCRIPTION_OF_AZ);
+    Finding { remedy, ..finding }
+}
+
 impl InspectedHost {
     /// The facts of the machine in words, the machine size first.
     pub fn facts(&self) -> Vec<words::Fact> {
@@ -101,7 +110,7 @@ impl Inspection {
     ) -> Self {
         for found in bed.into_iter().flat_map(|bed| of_bed(bed, plan, hosts)) {
             if let Some(host) = self.hosts.iter_mut().find(|host| host.name == found.host.as_str()) {
-                host.findings.push(found.finding);
+                host.findings.push(of_report(found.finding));
                 host.findings.sort_by_key(|finding| finding.severity);
             }
         }

@@ -58,6 +58,7 @@ pub use run::{
     commands, end_of, ended, has_plan_file, load_effects, not_included, parts_title, proofs, question,
     quick_test_as_plan, rules, too_few_blocks, trials, workload, workload_of_arms, zero_copy,
 };
+pub use setting::SUBSCRIPTION_OF_AZ;
 pub(crate) use text::ranges;
 pub use text::{
     controls_output, date, date_and_time, end_and_host, listed, percent, percent_at_least, plain,

@@ -5,6 +5,10 @@ use netduel_model::plan::TreatmentAction;
 use netduel_model::plan::tuning::{CoreChoice, RssSpread, core_list};
 use netduel_model::shell;
 
+/// What a person adds to commands of `az` in a report. A run does not keep the subscription of its resources: it is its user's.
+pub const SUBSCRIPTION_OF_AZ: &str =
+    "add --subscription to commands of `az` where their resources are not in its current subscription";
+
 /// A change of a host as a command.
 pub(super) fn setting(action: &TreatmentAction) -> String {
     let device = action.interface().map(shell::word).unwrap_or_default();

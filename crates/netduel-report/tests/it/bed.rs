@@ -216,9 +216,18 @@ fn name_that_no_bed_has_is_in_no_command() {
     for name in ["x; reboot", "--yes", "$(reboot)"] {
         run.header.bed.as_mut().unwrap().name = name.to_owned();
         let page = markdown::page(&document(&run));
-        assert!(page.contains("netduel azure down NAME\n"), "{page}");
+        assert!(page.contains("netduel azure down NAME.toml\n"), "{page}");
         assert!(!page.contains(&format!("down {name}")) && !page.contains(&format!("{name}.toml")), "{page}");
     }
+}
+
+#[test]
+fn commands_that_repeat_a_bed_find_it_in_the_subscription_of_its_file() {
+    let page = markdown::page(&document(&run_on("two-nic")));
+    for command in ["netduel azure run PLAN.toml --bed two-nic.toml ", "netduel azure down two-nic.toml\n"] {
+        assert!(page.contains(command), "{command}: {page}");
+    }
+    assert!(page.contains("the subscription that the key `subscription` of the file names"), "{page}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use netduel_model::ids::HostName;
 use netduel_model::plan::{ResolvedPlan, parse};
 use netduel_model::snapshot::{HostSnapshot, Route};
 use netduel_report::findings::{BedFinding, Severity, of_bed, see_bed};
+use netduel_report::inspect::Inspection;
 
 use crate::hosts::{azure, captured, other};
 
@@ -157,6 +158,22 @@ fn accelerated_nic_without_a_vf_and_vf_of_a_nic_that_is_not_accelerated_are_prob
             .as_ref()
             .is_some_and(|command| command.ends_with("--accelerated-networking false"))
     );
+}
+
+#[test]
+fn finding_of_a_report_says_that_a_command_of_az_needs_the_subscription() {
+    let mut scene = Scene::new();
+    let function = scene.vf().name.clone();
+    scene.client().interfaces.retain(|one| one.name != function);
+    scene.client().pci_functions.clear();
+    // `netduel azure run` adds the option itself.
+    assert!(!scene.found()[0].finding.remedy.contains("--subscription"));
+    let Scene { bed, plan, hosts } = &scene;
+    let stored = Inspection::of_plan(plan, hosts).with_bed(Some(bed), plan, hosts);
+    let mut found = stored.findings().map(|(_, finding)| finding);
+    let of_bed = found.find(|finding| finding.id == "bed-no-vf").expect("it is there");
+    let end = "; add --subscription to commands of `az` where their resources are not in its current subscription";
+    assert!(of_bed.remedy.ends_with(end), "{}", of_bed.remedy);
 }
 
 #[test]
