@@ -205,6 +205,8 @@ pub struct DeployedBed {
     pub cost_at_most: Option<Price>,
     /// Time of the daily shutdown, UTC, or `off`; null when its tags do not say it.
     pub shutdown: Option<String>,
+    /// Whether Azure is deleting it; false except with `list`.
+    pub is_being_deleted: bool,
     /// Its VMs with their addresses; empty except with `up`.
     pub hosts: Vec<BedHost>,
 }

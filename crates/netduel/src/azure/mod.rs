@@ -172,7 +172,7 @@ fn list(wanted: Option<&str>, json: bool) -> Result<(), Failure> {
     let now = now_unix_s();
     if json {
         old::warn_of(&beds, &subscription, now);
-        let beds = beds.iter().map(|(group, tags)| shown::deployed(&group.name, &group.location, tags, now));
+        let beds = beds.iter().map(|(group, tags)| shown::listed_bed(group, tags, now));
         return print_beds(beds.collect(), Vec::new());
     }
     if beds.is_empty() {

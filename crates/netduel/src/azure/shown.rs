@@ -150,7 +150,13 @@ pub fn listed(group: &Group, tags: &Tags, user: Option<&str>, now_unix_s: u64) -
     format!("{}  {}, {age}, {cost}, {shutdown}{owner}{state}\n", tags.bed, group.location)
 }
 
-/// A bed in JSON, without its hosts.
+/// A bed of a listing in JSON.
+pub fn listed_bed(group: &Group, tags: &Tags, now_unix_s: u64) -> DeployedBed {
+    let bed = deployed(&group.name, &group.location, tags, now_unix_s);
+    DeployedBed { is_being_deleted: group.is_being_deleted(), ..bed }
+}
+
+/// A bed that Azure is not deleting in JSON, without its hosts.
 pub fn deployed(group: &str, region: &str, tags: &Tags, now_unix_s: u64) -> DeployedBed {
     let created_unix_ms = tags.created_unix_s.and_then(|seconds| seconds.checked_mul(1000));
     DeployedBed {
@@ -162,6 +168,7 @@ pub fn deployed(group: &str, region: &str, tags: &Tags, now_unix_s: u64) -> Depl
         price_per_hour: tags.price.as_ref().map(Price::of),
         cost_at_most: cost_at_most(tags, now_unix_s).as_ref().map(Price::of),
         shutdown: tags.shutdown.clone(),
+        is_being_deleted: false,
         hosts: Vec::new(),
     }
 }
@@ -264,7 +271,10 @@ mod tests {
         assert!(unknown.ends_with(", shutdown at 19:00 UTC, of another user\n"), "{unknown}");
         let gone = listed(&group("Deleting"), &tags(None), None, now);
         assert!(gone.ends_with(", shutdown at 19:00 UTC, being deleted\n"), "{gone}");
-        let json = deployed("netduel-x", "westeurope", &tags(Some("2.00 EUR")), now);
+        let json = listed_bed(&group("Deleting"), &tags(None), now);
+        assert!(json.is_being_deleted);
+        let json = listed_bed(&here, &tags(Some("2.00 EUR")), now);
+        assert!(!json.is_being_deleted);
         assert_eq!(json.created.as_deref(), Some("2026-11-22T10:30:07.000Z"));
         assert_eq!(json.cost_at_most, Some(Price { amount: 3.0, currency: "EUR".to_owned() }));
     }

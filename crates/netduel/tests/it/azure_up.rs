@@ -247,6 +247,9 @@ fn bed_that_azure_is_deleting_is_marked_and_is_none_of_several() {
     let listed = scene.run(&["azure", "list"]).expect_code(0).stdout;
     let marked: Vec<bool> = listed.lines().map(|line| line.ends_with(", being deleted")).collect();
     assert_eq!(marked, [true, false], "{listed}");
+    let document = scene.run(&["azure", "list", "--json"]).expect_code(0).json();
+    let marks = [0_usize, 1].map(|index| &document["beds"][index]["is_being_deleted"]);
+    assert_eq!(marks, [&Value::from(true), &Value::from(false)], "{document}");
     let down = scene.run(&["azure", "down", "--yes", "--json"]).expect_code(0);
     assert_eq!(down.json()["removed"], json!(["x"]));
 }

@@ -219,6 +219,7 @@ fn beds() -> BedsDocument {
         price_per_hour: Some(Price { amount: 0.5, currency: "EUR".into() }),
         cost_at_most: None,
         shutdown: Some("off".into()),
+        is_being_deleted: false,
         hosts: vec![BedHost { name: "vm1".into(), ssh: "netduel@192.0.2.7".into(), nics }],
     };
     BedsDocument { envelope: envelope::<BedsDocument>(), beds: vec![bed], removed: vec!["old".into()] }
