@@ -6,6 +6,8 @@ mod guest_dpdk;
 mod guest_routes;
 pub mod types;
 
+use std::collections::BTreeMap;
+
 use netduel_model::bed::layout::{Nic, Vm, address_space};
 use netduel_model::bed::prefix::Prefix;
 use netduel_model::bed::shutdown::ShutdownTime;
@@ -103,6 +105,14 @@ pub fn deployment_parameters(key: &PublicKey, prefixes: &[Prefix], tags: &Tags) 
             "tags": { "value": tags.pairs() },
         },
     })
+}
+
+/// The tags in the text of the [parameters](deployment_parameters) of a deployment; `None` for any other text.
+pub fn tags_of_parameters(text: &str) -> Option<Tags> {
+    let document: serde_json::Value = serde_json::from_str(text).ok()?;
+    let tags = document.pointer("/parameters/tags/value")?;
+    let pairs: BTreeMap<String, String> = serde_json::from_value(tags.clone()).ok()?;
+    Tags::read(&pairs)
 }
 
 fn parameters() -> Parameters {

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use netduel_azure::ssh_key::PublicKey;
 use netduel_azure::tags::Tags;
-use netduel_azure::template::{deployment_parameters, template, text};
+use netduel_azure::template::{deployment_parameters, tags_of_parameters, template, text};
 use netduel_model::bed::{Bed, parse};
 use serde_json::Value;
 
@@ -371,6 +371,9 @@ fn parameters_are_those_that_the_template_declares() {
     assert_eq!(values["sshPublicKey"]["value"], "ssh-ed25519 AAAA");
     assert_eq!(values["sourceAddressPrefixes"]["value"][0], "192.0.2.1/32");
     assert_eq!(values["tags"]["value"]["netduel"], "x");
+    let read = tags_of_parameters(&text(&document).unwrap()).expect("it has the tags");
+    assert_eq!(read.pairs(), tags.pairs());
+    assert_eq!(tags_of_parameters("{}"), None);
 }
 
 #[test]

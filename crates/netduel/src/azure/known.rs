@@ -3,8 +3,10 @@
 use std::fs::{self, DirEntry};
 
 use netduel_azure::deployment::Subscription;
+use netduel_azure::tags::Tags;
+use netduel_azure::template;
 use netduel_model::bed::Bed;
-use netduel_model::resource_name::{SUBSCRIPTION_LEN_MAX, is_name};
+use netduel_model::resource_name::{SUBSCRIPTION_LEN_MAX, is_name, is_subscription};
 
 use super::bed_file::read_bed;
 use crate::cli::azure::BedArg;
@@ -15,6 +17,8 @@ use crate::program;
 
 /// The file with the parameters of a deployment, in the folder of its bed.
 pub const PARAMETERS: &str = "parameters.json";
+/// Longest such file, bytes: it has a public key, prefixes for ssh and tags, 2 KiB as a rule.
+const PARAMETERS_LEN_MAX: usize = 256 << 10;
 /// The bed file of the last `up` that Azure has accepted, every default written out, without the keys of its user.
 pub const BED_FILE: &str = "bed.toml";
 /// The same while `up` waits for the answer of Azure.
@@ -33,6 +37,27 @@ pub fn list() -> Result<Vec<String>, Failure> {
     let mut names: Vec<String> = names.filter(|name| is_name(name)).collect();
     names.sort();
     Ok(names)
+}
+
+/// A bed of [`list`] whose subscription is noted: what is known here of a bed that Azure has, or may have.
+pub struct Noted {
+    /// The tags of its last `up`.
+    pub tags: Tags,
+    /// The id of its subscription.
+    pub subscription: String,
+}
+
+/// All of them. A bed whose files cannot be read is left out: no command needs them.
+pub fn noted() -> Vec<Noted> {
+    let (Ok(folder), Ok(beds)) = (program::beds_folder(), list()) else { return Vec::new() };
+    let noted = |bed: String| {
+        let folder = folder.join(&bed);
+        let parameters = input_file::read_text(&folder.join(PARAMETERS), PARAMETERS_LEN_MAX).ok()?;
+        let tags = template::tags_of_parameters(&parameters).filter(|tags| tags.bed == bed)?;
+        let id = input_file::read_text(&folder.join(SUBSCRIPTION), SUBSCRIPTION_LEN_MAX).ok()?;
+        is_subscription(&id).then_some(Noted { tags, subscription: id })
+    };
+    beds.into_iter().filter_map(noted).collect()
 }
 
 /// The bed of an argument without asking Azure: its file, or for a name that of the last `up` from here that Azure has accepted.

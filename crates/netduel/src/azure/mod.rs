@@ -39,6 +39,9 @@ use session::{az, failed, now_unix_s};
 
 /// Runs the command.
 pub fn command(command: &AzureCommand) -> Result<(), Failure> {
+    if !asks_azure(command) {
+        old::warn_of_noted();
+    }
     match command {
         AzureCommand::Schema => print_json(&bed::schema()),
         AzureCommand::Sizes { kind, json } => sizes::command(*kind, json.json),
@@ -55,6 +58,20 @@ pub fn command(command: &AzureCommand) -> Result<(), Failure> {
         }
         AzureCommand::Run(args) => run::command(args),
         AzureCommand::List { subscription, json } => list(subscription.subscription.as_deref(), json.json),
+    }
+}
+
+/// Whether a command asks Azure for its beds: it then warns of those that Azure has.
+fn asks_azure(command: &AzureCommand) -> bool {
+    match command {
+        AzureCommand::Up { .. }
+        | AzureCommand::Down { .. }
+        | AzureCommand::Run(_)
+        | AzureCommand::List { .. } => true,
+        AzureCommand::Check { .. }
+        | AzureCommand::Template { .. }
+        | AzureCommand::Sizes { .. }
+        | AzureCommand::Schema => false,
     }
 }
 

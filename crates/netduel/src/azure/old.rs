@@ -1,14 +1,18 @@
-//! Warnings about forgotten beds: those of the user that are older than their first shutdown. Every command that asks Azure shows them.
+//! Warnings about forgotten beds: those of the user that are older than their first shutdown. Every command that asks Azure shows those that Azure
+//! has; the others show those of this machine, which may exist.
 use std::time::Duration;
 
 use netduel_azure::az::{Az, CallError};
+use netduel_azure::command::in_subscription;
 use netduel_azure::deployment::Subscription;
 use netduel_azure::deployment::groups::{self, Group};
 use netduel_azure::tags::Tags;
 use netduel_model::bed::shutdown::ShutdownTime;
 use netduel_sys::clock::monotonic_ns;
 
+use super::known::{self, Noted};
 use super::session::now_unix_s;
+use super::shown;
 use crate::console::tell;
 
 /// A bed without a shutdown is old after a day.
@@ -62,6 +66,24 @@ pub fn warn_of<'b>(
     for (_, tags) in beds.into_iter().filter(|bed| is_forgotten(bed, user, now_unix_s)) {
         tell(&warning(tags, subscription));
     }
+}
+
+/// Warns of the old beds that this user has created here and not deleted, for a command that asks Azure nothing.
+pub fn warn_of_noted() {
+    let now = now_unix_s();
+    for bed in known::noted().iter().filter(|bed| is_old(&bed.tags, now)) {
+        tell(&noted_warning(bed, now));
+    }
+}
+
+/// The warning of an old bed that may exist. The current subscription of `az` may be another one by now, so the command names that of the bed.
+fn noted_warning(Noted { tags, subscription }: &Noted, now_unix_s: u64) -> String {
+    let (name, age) = (&tags.bed, shown::age(tags, now_unix_s));
+    let list = in_subscription("netduel azure list", Some(subscription));
+    format!(
+        "warning: the bed {name}, which `netduel azure up` created or completed from this machine, is {age} and may still cost money; `{list}` shows \
+         it if it exists"
+    )
 }
 
 /// The warning of an old bed.
@@ -124,6 +146,17 @@ mod tests {
         let mut over = Until { az: &mut slow, end_ns: 0 };
         assert!(over.call(&["version"], CALL_LIMIT).is_err());
         assert_eq!(slow.0[1], Duration::ZERO);
+    }
+
+    #[test]
+    fn warning_of_a_bed_that_may_exist_names_its_age_and_its_subscription() {
+        let pairs = [("netduel", "x"), ("netduel-created", "1795343407"), ("netduel-shutdown", "19:00")];
+        let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let tags = Tags::read(&BTreeMap::from(pairs)).expect("a bed");
+        let noted = Noted { tags, subscription: "2222".to_owned() };
+        let text = noted_warning(&noted, 1_795_343_407 + 3 * DAY_S);
+        assert!(text.contains("is 3 days old and may still cost money"), "{text}");
+        assert!(text.ends_with("`netduel azure list --subscription 2222` shows it if it exists"), "{text}");
     }
 
     #[test]

@@ -129,12 +129,7 @@ fn nic(nic: &Nic) -> String {
 
 /// A bed in a listing for this user, with a line end.
 pub fn listed(group: &Group, tags: &Tags, user: Option<&str>, now_unix_s: u64) -> String {
-    let age = match hours(tags, now_unix_s) {
-        Some(hours) if hours < 1.0 => format!("{:.0} min old", hours * 60.0),
-        Some(hours) if hours < 48.0 => format!("{hours:.1} h old"),
-        Some(hours) => format!("{:.0} days old", hours / 24.0),
-        None => "age unknown".to_owned(),
-    };
+    let age = age(tags, now_unix_s);
     let cost = match (&tags.price, cost_at_most(tags, now_unix_s)) {
         (Some(price), Some(cost)) => format!("{price} an hour, at most {cost} so far"),
         (Some(price), None) => format!("{price} an hour"),
@@ -170,6 +165,16 @@ pub fn deployed(group: &str, region: &str, tags: &Tags, now_unix_s: u64) -> Depl
         shutdown: tags.shutdown.clone(),
         is_being_deleted: false,
         hosts: Vec::new(),
+    }
+}
+
+/// The age of a bed in words, for example `3 days old`.
+pub fn age(tags: &Tags, now_unix_s: u64) -> String {
+    match hours(tags, now_unix_s) {
+        Some(hours) if hours < 1.0 => format!("{:.0} min old", hours * 60.0),
+        Some(hours) if hours < 48.0 => format!("{hours:.1} h old"),
+        Some(hours) => format!("{:.0} days old", hours / 24.0),
+        None => "age unknown".to_owned(),
     }
 }
 

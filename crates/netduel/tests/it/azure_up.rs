@@ -152,6 +152,44 @@ fn deletion_of_an_old_bed_warns_of_the_other_old_ones() {
     assert!(!down.contains("the bed x is older"), "{down}");
 }
 
+#[test]
+fn old_bed_of_this_machine_is_warned_of_by_commands_that_ask_azure_nothing() {
+    let mut scene = Scene::new();
+    let offline = [
+        &["azure", "check", "x.toml"][..],
+        &["azure", "template", "x.toml"],
+        &["azure", "sizes", "--json"],
+        &["azure", "schema"],
+    ];
+    let warned = |scene: &Scene| -> Vec<bool> {
+        let list = "`netduel azure list --subscription 22222222-2222-2222-2222-222222222222` shows it";
+        let of = |words: &[&str]| {
+            let printed = scene.run(words).expect_code(0).stderr;
+            printed.contains("warning: the bed x, which") && printed.contains(list)
+        };
+        offline.iter().map(|words| of(words)).collect()
+    };
+    // It is new.
+    scene.run(&UP).expect_code(0);
+    assert_eq!(warned(&scene), [false; 4]);
+    // The second `up` learns from Azure that it was created in 2023.
+    let tags = json!({ "netduel": "x", "netduel-created": "1700000000" });
+    scene.answer(
+        "group show",
+        prints(&json!({ "name": "netduel-x", "location": "westeurope", "tags": tags })),
+    );
+    scene.run(&UP).expect_code(0);
+    let calls = scene.calls();
+    assert_eq!(warned(&scene), [true; 4]);
+    assert_eq!(scene.calls(), calls);
+    // Those that ask Azure warn of what it has.
+    scene.answer("group list", prints(&json!([])));
+    let listed = scene.run(&["azure", "down", "x", "--yes"]).expect_code(0).stderr;
+    assert!(!listed.contains("the bed x, which"), "{listed}");
+    assert_eq!(warned(&scene), [false; 4]);
+    scene.bench.assert_nothing_left();
+}
+
 /// Runs a command for the current subscription and for one that its command line names. Its message has a command that begins so, and names the
 /// subscription as well then.
 #[track_caller]
