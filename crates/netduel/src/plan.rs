@@ -25,12 +25,14 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
         PlanCommand::Check { plan, overrides, permissions, bed, redact, json } => {
             redaction::begin(redact.redact);
             let (text, resolved) = read_plan(plan, &overrides.set, permissions.permissions())?;
-            redaction::learn(&resolved)?;
+            redaction::learn_plan(&resolved)?;
             publication::logo_of_plan(&resolved, (&text, plan))?;
             let bed = bed.as_ref().map(described).transpose()?;
             if let Some(bed) = &bed {
                 let bed = RunBed::planned(bed);
                 redaction::learn(&bed)?;
+                // A name of the bed may be in that of an arm.
+                redaction::learn_plan(&resolved)?;
                 check_fit(plan, &text, &resolved, &bed)?;
             }
             let resolved = redaction::value(resolved)?;

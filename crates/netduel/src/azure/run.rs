@@ -52,6 +52,7 @@ pub fn command(args: &AzureRunArgs) -> Result<(), Failure> {
     let mut az = az()?;
     let az: &mut dyn Az = &mut az;
     let mut deployed = Deployed::find(az, args.bed.as_ref(), args.subscription.subscription.as_deref())?;
+    learn_names(&plans, &deployed.inventory.bed)?;
     let plans = fitting(plans, &deployed.inventory.bed)?;
     // A VM that is started for a plan that cannot run costs money.
     for Planned { path, plan, .. } in &plans {
@@ -91,6 +92,13 @@ pub fn command(args: &AzureRunArgs) -> Result<(), Failure> {
     Err(Failure::message(*kind, format!("{} of {count} plans failed: {}", failures.len(), names.join(", "))))
 }
 
+/// Learns the names of the bed, and then decides how the arms and workloads of all plans are called: a name of the bed or of another plan may be
+/// in them. Every message from here on has the names of the reports.
+fn learn_names(plans: &[Planned], bed: &RunBed) -> Result<(), Failure> {
+    redaction::learn(bed)?;
+    plans.iter().try_for_each(|planned| redaction::learn_plan(&planned.plan))
+}
+
 /// The VMs of plans, each once.
 fn vms_of<'p>(plans: impl IntoIterator<Item = &'p Planned>) -> Vec<String> {
     let vms = plans.into_iter().flat_map(|planned| planned.plan.vms()).map(|(_, vm)| vm.to_owned());
@@ -108,7 +116,7 @@ fn read_plans(args: &AzureRunArgs) -> Result<Vec<Planned>, Failure> {
     let mut plans = Vec::new();
     for path in &args.plans {
         let (text, plan, unsuited) = read_with_overrides(path, args)?;
-        redaction::learn(&plan)?;
+        redaction::learn_plan(&plan)?;
         check_hosts(path, &plan)?;
         if !names.insert(plan.name.clone()) {
             let text = format!(
@@ -215,6 +223,9 @@ fn run_one(
     let Planned { path, text, plan, output, refusal: _ } = planned;
     let store = writable_store(&args.outcome.store)?;
     let plan = plan.on_bed(&bed).map_err(|faults| misfit(&path, &text, &faults))?;
+    // An earlier plan may have changed the bed.
+    redaction::learn(&bed)?;
+    redaction::learn_plan(&plan)?;
     let remote = &args.remote_program;
     let mut ssh = SshHosts::new(&remote.remote_program, remote.remote_folder.as_deref(), output.quiet);
     let mut progress = |line: &str| {
@@ -227,11 +238,13 @@ fn run_one(
     ssh.prepare(ssh_hosts(&plan), OnFailure::StopOthers).map_err(|error| unreached(error, &bed))?;
     let hosts = inspect::snapshots(&plan, &mut ssh)?;
     see_bed(&mut bed, &plan, &hosts);
+    // The guests have shown more names.
+    redaction::learn(&bed)?;
+    redaction::learn(&hosts)?;
     judge(&of_bed(&bed, &plan, &hosts), &bed, &home, args.allow_disagreement)?;
     let plan =
         plan.with_interfaces_of(&bed).map_err(|faults| misfit(&path, &text, &faults))?.with_paths_of(&bed);
     redaction::learn_plan(&plan)?;
-    redaction::learn(&bed)?;
     if !output.quiet {
         announce(&plan, &bed);
     }

@@ -1,4 +1,5 @@
 //! The plans of `netduel azure run`: several in one command, those that do not fit the bed, and the bed that is meant.
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -241,6 +242,32 @@ fn plan_that_does_not_fit_the_bed_is_refused_before_anything_is_started() {
     // Without a bed there is nothing to connect to.
     let without = scene.run(&["run", "plan.toml"]).expect_code(3).stderr;
     assert_names(&without, &["netduel azure run"]);
+    scene.bench.assert_nothing_left();
+}
+
+#[test]
+fn redacted_error_before_a_run_keeps_arms_apart_that_differ_by_the_case_of_a_host() {
+    let scene = Scene::new();
+    fs::write(scene.at("exists"), "").unwrap();
+    let treatment = "treatments = [{ offload = \"tso\", value = \"off\", interface = \"eth1\" }]";
+    let plan = PLAN
+        .replace("hosts.client", "hosts.db-prod7")
+        .replace("client = \"client\"", "client = \"db-prod7\"")
+        .replace("name = \"synthetic\"", "name = \"via-DB-PROD7\"")
+        .replace("name = \"accelerated\"", "name = \"via-db-prod7\"")
+        .replace("network = \"synthetic\"", "")
+        .replace("network = \"accelerated\"", treatment);
+    fs::write(scene.at("other.toml"), plan + VOLUME).unwrap();
+    for words in [
+        &["azure", "run", "other.toml", "--bed", "x", "--redact"][..],
+        &["plan", "check", "other.toml", "--bed", "x.toml", "--redact"],
+    ] {
+        let error = scene.run(words).expect_code(2).stderr;
+        assert!(!error.to_lowercase().contains("db-prod7"), "{error}");
+        let names = error.split("the arm via-").skip(1).filter_map(|after| after.split(' ').next());
+        let names: BTreeSet<&str> = names.collect();
+        assert!(names.len() == 2 && names.iter().all(|name| name.starts_with("host-")), "{error}");
+    }
     scene.bench.assert_nothing_left();
 }
 
