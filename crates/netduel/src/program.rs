@@ -21,10 +21,29 @@ pub fn check_path() -> Result<(), Failure> {
     })
 }
 
-/// The command line, for a stored run. A pairing string is a secret and is replaced by its host and port. Bytes that are no UTF-8, as a path may
-/// have, are replaced: a stored run is JSON.
+/// The command line, for a stored run. A pairing string is a secret and is replaced by its host and port, and a subscription, which is the user's,
+/// by a placeholder. Bytes that are no UTF-8, as a path may have, are replaced: a stored run is JSON.
 pub fn command_line() -> Vec<String> {
-    string_input::repeatable(std::env::args_os().map(|word| word.to_string_lossy().into_owned()))
+    let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    without_subscription(string_input::repeatable(words))
+}
+
+/// The words of a command with a placeholder in place of the subscription that its option names.
+fn without_subscription(words: Vec<String>) -> Vec<String> {
+    const OPTION: &str = "--subscription";
+    const PLACEHOLDER: &str = "SUBSCRIPTION";
+    let mut is_next = false;
+    let shown = |word: String| {
+        let is_value = std::mem::replace(&mut is_next, word == OPTION);
+        if is_value {
+            return PLACEHOLDER.to_owned();
+        }
+        match word.strip_prefix(OPTION) {
+            Some(value) if value.starts_with('=') => format!("{OPTION}={PLACEHOLDER}"),
+            _ => word,
+        }
+    };
+    words.into_iter().map(shown).collect()
 }
 
 /// The command that starts the keeper of a lab.
@@ -55,5 +74,20 @@ pub fn origin() -> Origin {
     Origin {
         program_version: env!("CARGO_PKG_VERSION").to_owned(),
         created_unix_ms: netduel_sys::clock::realtime_ns() / 1_000_000,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stored_command_has_no_subscription() {
+        let shown = |line: &str| without_subscription(line.split(' ').map(str::to_owned).collect()).join(" ");
+        let given = "netduel azure run a.toml --subscription 2222 --bed x";
+        assert_eq!(shown(given), "netduel azure run a.toml --subscription SUBSCRIPTION --bed x");
+        let given = "netduel azure run --subscription=2222 a.toml";
+        assert_eq!(shown(given), "netduel azure run --subscription=SUBSCRIPTION a.toml");
+        assert_eq!(shown("netduel run a.toml --seed 2222"), "netduel run a.toml --seed 2222");
     }
 }

@@ -2,7 +2,6 @@
 //! commands, and what it cost. It judges no disagreement: findings of the hosts do.
 use netduel_model::bed::{BedNetwork, BedNic, BedType, BedVm, Placement, RunBed, VfUse, VmFacts, parse};
 use netduel_model::plan::ResolvedPlan;
-use netduel_model::resource_name::is_name;
 use netduel_model::run::Run;
 use netduel_model::word::word;
 
@@ -254,8 +253,7 @@ fn repetition(run: &Run, bed: &RunBed) -> Vec<Block> {
         let group = words::plain(&bed.group);
         return vec![Block::Code(vec![format!("# the resource group {group} was not deployed by netduel")])];
     };
-    // The run file may be from elsewhere, and people paste the commands into a shell.
-    let name = if is_name(&bed.name) { bed.name.as_str() } else { "NAME" };
+    let name = words::bed_name(bed);
     let hash = bed.template_sha256.as_deref().map(words::plain);
     let compared = hash.map(|hash| {
         format!(

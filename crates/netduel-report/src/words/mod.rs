@@ -14,6 +14,7 @@ pub(crate) mod metric;
 mod packets;
 mod placements;
 pub(crate) mod published;
+mod repetition;
 mod reproduce;
 mod run;
 pub mod search;
@@ -50,12 +51,13 @@ pub use published::{
     beside_published, other_sizes, published_for, published_legend, published_rule, published_title,
     published_tone, published_value, published_verdict,
 };
+pub use repetition::{bed_name, commands};
 pub use reproduce::{
     ArmCommands, WorkloadCommands, commands_of_tests, has_events, is_in_lab, lab_command, pairings,
     preparation, settings_of_arms,
 };
 pub use run::{
-    commands, end_of, ended, has_plan_file, load_effects, not_included, parts_title, proofs, question,
+    end_of, ended, has_plan_file, load_effects, not_included, parts_title, proofs, question,
     quick_test_as_plan, rules, too_few_blocks, trials, workload, workload_of_arms, zero_copy,
 };
 pub use setting::SUBSCRIPTION_OF_AZ;

@@ -1,4 +1,4 @@
-//! Texts about a run as a whole: workloads, path, how it ended, how to repeat it, the rules of counting.
+//! Texts about a run as a whole: workloads, path, how it ended, the rules of counting.
 use std::fmt::Write as _;
 
 use netduel_model::ids::ArmName;
@@ -6,7 +6,6 @@ use netduel_model::metric::{Metric, Scale};
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::{QUICK_TEST, Run, RunEnd};
 use netduel_model::sample::ZeroCopyReport;
-use netduel_model::shell;
 use netduel_model::trial::PATH_SHARE_MIN;
 use netduel_model::units::{human_nanos, plural};
 use netduel_model::warning::Warning;
@@ -342,41 +341,6 @@ pub fn quick_test_as_plan(run: &Run) -> Option<&str> {
 /// Whether the text of a plan is more than comments.
 fn has_keys(text: &str) -> bool {
     text.lines().any(|line| !line.trim().is_empty() && !line.starts_with('#'))
-}
-
-/// The commands that repeat the run, one per line, with the seed of the order. A quick test is repeated by its own command. No line contains a line break from the plan,
-/// because people paste them into a shell.
-pub fn commands(run: &Run) -> Vec<String> {
-    let own = shell::line(&run.header.command);
-    if !has_plan_file(run) {
-        return vec![plain(&own)];
-    }
-    let plan = format!("{}.toml", run.header.plan.name);
-    let mut lines = vec![format!("# save the plan of the appendix as {plan}")];
-    let mut command = vec!["netduel".to_owned(), "run".to_owned(), shell::word(&plan)];
-    // The text of the plan has neither the options of the command line nor the second arm of an A/A run.
-    if run.header.plan.design.aa && !sets_aa(&run.header.plan_text) {
-        command.push("--aa".to_owned());
-    }
-    for setting in &run.header.annotations.overrides {
-        command.extend(["--set".to_owned(), shell::word(setting)]);
-    }
-    if run.header.plan.design.seed != Some(run.header.seed) {
-        command.extend(["--seed".to_owned(), run.header.seed.to_string()]);
-        lines.push("# the seed repeats the order of the trials, not their values".to_owned());
-    }
-    lines.push(command.join(" "));
-    if run.header.plan.compares() {
-        let budget = if run.header.plan.design.budget.is_some() { " --set budget=TIME" } else { "" };
-        lines.push(format!("# for more blocks append: --set blocks_max=NUMBER{budget}"));
-    }
-    lines.push(format!("# this run was: {own}"));
-    lines.iter().map(|line| plain(line)).collect()
-}
-
-/// Whether the text of a plan makes every run of it an A/A run.
-fn sets_aa(plan: &str) -> bool {
-    plan.lines().any(|line| line.split('#').next().unwrap_or_default().replace(' ', "") == "aa=true")
 }
 
 /// The question of a run: that of the plan, or that of an A/A run.

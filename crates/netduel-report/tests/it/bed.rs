@@ -231,6 +231,22 @@ fn commands_that_repeat_a_bed_find_it_in_the_subscription_of_its_file() {
 }
 
 #[test]
+fn commands_that_repeat_a_run_on_a_bed_are_those_for_beds() {
+    let mut run = run_on("two-nic");
+    let plan = run.header.plan.name.clone();
+    run.header.seed = 7;
+    let page = markdown::page(&document(&run));
+    let command = format!("    netduel azure run {plan}.toml --bed two-nic.toml");
+    assert!(page.contains(&command) && page.contains(" --set seed=7\n"), "{page}");
+    assert!(!page.contains("    netduel run") && !page.contains(" --seed 7"), "{page}");
+    // TOML has no number as large, and a bed of other means has no file.
+    run.header.seed = u64::MAX;
+    run.header.bed.as_mut().unwrap().kind = None;
+    let page = markdown::page(&document(&run));
+    assert!(page.contains(&format!("    netduel azure run {plan}.toml --bed two-nic\n")), "{page}");
+}
+
+#[test]
 fn repeated_bed_is_the_bed_of_the_run() {
     for kind in BedType::ALL {
         let run = run_on(netduel_model::word::word(&kind));
