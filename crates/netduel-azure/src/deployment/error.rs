@@ -235,6 +235,19 @@ impl BedError {
             |failure: &&Failure| is_vm(&failure.resource) && matches!(failure.cause, Cause::Other { .. });
         failures.iter().filter(may_run).map(|failure| failure.resource.as_str()).collect()
     }
+
+    /// Whether Azure may have accepted the request that ended with this error: its answer did not come.
+    pub fn may_be_accepted(&self) -> bool {
+        matches!(
+            self,
+            Self::Interrupted
+                | Self::Call(
+                    CallError::Interrupted { .. }
+                        | CallError::TimedOut { .. }
+                        | CallError::Failed { cause: Cause::Connection { .. }, .. }
+                )
+        )
+    }
 }
 
 /// A resource that could not be created.
@@ -293,6 +306,24 @@ mod tests {
         let failure = |resource: &str| Failure { resource: resource.to_owned(), cause: cause.clone() };
         let error = BedError::Failed(vec![failure("VM vm1"), failure("VM vm2")]);
         assert_eq!(error.to_string(), "failed to create VM vm1, VM vm2: no room");
+    }
+
+    #[test]
+    fn request_without_an_answer_may_be_accepted_and_a_refused_one_is_not() {
+        let failed = |cause: Cause| BedError::from(CallError::Failed { command: "az".to_owned(), cause });
+        let limit = std::time::Duration::from_secs(1);
+        let unanswered = [
+            BedError::Interrupted,
+            CallError::TimedOut { command: "az".to_owned(), limit }.into(),
+            failed(Cause::Connection { message: "reset".to_owned() }),
+        ];
+        assert!(unanswered.iter().all(BedError::may_be_accepted));
+        let refused = [
+            failed(Cause::Hidden),
+            failed(Cause::Other { code: None, message: "no".to_owned() }),
+            BedError::Failed(Vec::new()),
+        ];
+        assert!(!refused.iter().any(BedError::may_be_accepted));
     }
 
     #[test]

@@ -66,12 +66,15 @@ pub fn described(bed: &BedArg) -> Result<Bed, Failure> {
         BedArg::File(path) => return read_bed(path),
         BedArg::Name(name) => name,
     };
-    let file = program::beds_folder()?.join(name).join(BED_FILE);
-    if file.exists() {
+    let folder = program::beds_folder()?.join(name);
+    let file = folder.join(BED_FILE);
+    // The draft is that of an `up` that waits for the answer, or was killed before it came.
+    if file.exists() && !folder.join(BED_DRAFT).exists() {
         return read_bed(&file);
     }
-    let text =
-        format!("failed to find the file of the bed {name}: no `netduel azure up` on this machine stored it");
+    let text = format!(
+        "failed to find the file of the bed {name}: no `netduel azure up` on this machine stored it, or Azure did not answer the last one"
+    );
     Err(Failure::message(Kind::Usage, text).remedy("name the file in place of the bed: --bed BED.toml"))
 }
 

@@ -47,7 +47,7 @@ pub fn command(path: &Path, ssh_from: &[Prefix], json: bool) -> Result<(), Failu
     let files = Files::write(&bed, &prepared, &key, &prefixes)?;
     let mut resources = BTreeMap::new();
     let created = created(az, &bed, &prepared, &files, &mut resources);
-    files.remove_draft();
+    files.remove_draft(created.as_ref().err());
     known::note(&bed.name, Some(&prepared.subscription));
     let down = prepared.subscription.down(&bed.name);
     let commands = (up_command(path, ssh_from), down.as_str());
@@ -140,7 +140,7 @@ fn announce(bed: &Bed, prepared: &Prepared) {
 }
 
 /// Requests the deployment and waits for its end. `resources` has the last state of each resource, also after an error. The file of the bed is
-/// stored when Azure has accepted the deployment: a refused one changes no bed.
+/// stored when Azure has accepted the deployment: a refused one changes no bed. Template and parameters stay, also those of a refused one.
 fn created(
     az: &mut dyn Az,
     bed: &Bed,
@@ -245,10 +245,14 @@ impl Files {
         }
     }
 
-    /// Removes the draft of a bed whose deployment Azure has not accepted.
-    fn remove_draft(&self) {
+    /// Removes the draft of a bed whose deployment Azure has not accepted. Where Azure may have accepted it, the file of the bed is not known: that of
+    /// the deployment before it goes, too, so that no plan is checked on a bed that is another one by now.
+    fn remove_draft(&self, error: Option<&BedError>) {
         // After `store_bed` there is none.
-        drop(fs::remove_file(&self.draft));
+        let was_there = fs::remove_file(&self.draft).is_ok();
+        if was_there && error.is_some_and(BedError::may_be_accepted) {
+            drop(fs::remove_file(&self.bed));
+        }
     }
 }
 

@@ -286,6 +286,13 @@ fn plan_is_checked_on_a_bed_by_its_name_without_asking_azure() {
     let error = scene.run(&["plan", "check", "other.toml", "--bed", "x"]).expect_code(2).stderr;
     assert_names(&error, &["the arm accelerated uses the network test"]);
     assert_eq!(scene.calls(), calls);
+    // Another `up` waits for the answer of Azure, or was killed.
+    let draft = scene.at("state/netduel/azure/x/bed.draft.toml");
+    fs::write(&draft, "").unwrap();
+    let error = scene.run(&check).expect_code(2).stderr;
+    assert_names(&error, &["or Azure did not answer the last one"]);
+    fs::remove_file(&draft).unwrap();
+    scene.run(&check).expect_code(0);
     scene.run(&["azure", "down", "x", "--yes"]).expect_code(0);
     scene.run(&check).expect_code(2);
     scene.bench.assert_nothing_left();

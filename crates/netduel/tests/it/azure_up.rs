@@ -3,11 +3,12 @@ use std::fs;
 use std::process::Command;
 
 use netduel_test_support::NewNamespace;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::azure::{Scene, UP, answers, fails, operation, prints, usage};
-use crate::azure_answers::QUOTA;
-use crate::support::Finished;
+use crate::azure_answers::{OFFLINE, QUOTA};
+use crate::support::{Finished, UnderWay, signal, until};
 
 /// Runs a test in a network namespace whose way to the Internet has this source address.
 #[track_caller]
@@ -269,6 +270,31 @@ fn file_of_the_bed_is_that_of_the_last_deployment_that_azure_accepted() {
     let zone = fs::read_to_string(&file).unwrap();
     assert!(zone.contains("zone = 1"), "{zone}");
     assert!(names().iter().all(|name| !name.starts_with("bed.draft")), "{:?}", names());
+    scene.bench.assert_nothing_left();
+}
+
+#[test]
+fn file_of_a_bed_is_not_known_after_a_deployment_whose_answer_did_not_come() {
+    let mut scene = Scene::new();
+    let key = format!("ssh_key = {:?}", scene.at("key.pub").display().to_string());
+    let folder = scene.at("state/netduel/azure/x");
+    let has = |name: &str| folder.join(name).exists();
+    scene.run(&UP).expect_code(0);
+    assert!(has("bed.toml"));
+    scene.bed("Standard_D4s_v3", &format!("{key}\nzone = 1"));
+    scene.answer("deployment group create", json!([{ "create": "waits", "hang": true }]));
+    let up = UnderWay::start(scene.netduel(&UP));
+    assert!(until(|| scene.at("waits").exists()));
+    signal(up.pid(), Signal::INT);
+    up.finish().expect_code(130);
+    assert!(!has("bed.toml") && !has("bed.draft.toml") && has("parameters.json"));
+    // The next one completes the bed.
+    scene.answer("deployment group create", json!([{}]));
+    scene.run(&UP).expect_code(0);
+    assert!(has("bed.toml"));
+    scene.answer("deployment group create", fails(OFFLINE));
+    scene.run(&UP).expect_code(12);
+    assert!(!has("bed.toml") && !has("bed.draft.toml"));
     scene.bench.assert_nothing_left();
 }
 
