@@ -234,6 +234,7 @@ pub fn host_lines(hosts: &[Host]) -> String {
 #[cfg(test)]
 mod tests {
     use netduel_azure::deployment::groups::GroupProperties;
+    use netduel_azure::deployment::list_price;
     use netduel_model::bed::BedSpec;
 
     use super::*;
@@ -313,6 +314,18 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
+    }
+
+    #[test]
+    fn estimate_has_the_date_that_the_table_of_list_prices_has_beside_its_source() {
+        let text = "name = \"x\"\nregion = \"westeurope\"\nsize = \"Standard_DS4_v2\"\n";
+        let bed = netduel_model::bed::parse(text, "x.toml").unwrap_or_else(|errors| panic!("{errors}"));
+        let dated = list_price::of_vm(&bed).expect("the table has the size");
+        let date = day(dated.read_unix_s);
+        let table = include_str!("../../../netduel-azure/src/deployment/list_price.csv");
+        assert!(table.contains(&format!("# Date: {date}, ")) && table.contains("# Source: "), "{date}");
+        let checked = checked("x.toml", &bed, Some(&CheckPrice { dated, is_estimate: true }), false);
+        assert!(checked.contains(&format!("(list price of westeurope, {date}; ")), "{checked}");
     }
 
     #[test]
