@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use netduel_model::PROGRAM;
 use netduel_model::ids::RunId;
 
-use crate::format::FORMAT;
+use crate::format::{EXTENSION, FORMAT};
 use crate::removed::Fate;
 
 /// Longest file that is copied by way of memory, bytes: a run of a day has some hundred MB.
@@ -240,6 +240,23 @@ fn near_words(near: &[String]) -> String {
 }
 
 impl StoreError {
+    /// The path of a file that could not be read as a run, where this is such an error. What is in the file is not known then, so a caller that
+    /// hides names has to replace the path.
+    pub fn unread_file(&mut self) -> Option<&mut PathBuf> {
+        match self {
+            Self::Newer { path, .. }
+            | Self::NotARun { path, .. }
+            | Self::Damaged { path, .. }
+            | Self::TooLarge { path, .. } => Some(path),
+            Self::Io { path, .. } | Self::Permission { path, .. }
+                if path.extension().is_some_and(|end| end == EXTENSION) =>
+            {
+                Some(path)
+            }
+            _ => None,
+        }
+    }
+
     /// The error with the remedy for this error of the kernel. For an operation that needs disk space: [`Self::for_space`].
     pub(crate) fn of(operation: &'static str, path: &Path, source: io::Error) -> Self {
         Self::for_kernel(operation, path, None, source)
@@ -315,6 +332,22 @@ mod tests {
             let unknown = error.to_string();
             assert!(unknown.contains("make room") && !unknown.contains("bytes"), "{unknown}");
         }
+    }
+
+    #[test]
+    fn path_of_a_file_that_is_no_run_can_be_replaced_and_that_of_a_folder_stays() {
+        let denied = |path: &str| {
+            StoreError::of("open", Path::new(path), io::Error::from(io::ErrorKind::PermissionDenied))
+        };
+        let reason = "it is empty".to_owned();
+        let mut no_run = StoreError::NotARun { path: PathBuf::from("by-someone"), reason };
+        for error in [&mut no_run, &mut denied("/runs/by-someone.netduel")] {
+            let path = error.unread_file().expect("a run file");
+            path.set_file_name("file-1");
+            let text = error.to_string();
+            assert!(text.contains("file-1") && !text.contains("by-someone"), "{text}");
+        }
+        assert_eq!(denied("/runs").unread_file(), None);
     }
 
     #[test]

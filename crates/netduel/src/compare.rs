@@ -56,10 +56,13 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
     let names: Vec<&String> = words().filter(|word| !word.starts_with(PUBLISHED)).collect();
     refuse_without_two_sides(&names, &args.gate)?;
     let sources = read_all(&store, &names)?;
-    if redaction::is_on() {
-        // An error may have a name of them.
+    let redacted = if redaction::is_on() {
+        // Before an error has a name of them: two arms may differ in the upper and lower case of a host only.
         learn(&names, &sources)?;
-    }
+        redacted(&sources)?
+    } else {
+        Vec::new()
+    };
     refuse_one_run_twice(&names, &sources)?;
     if let Some(first) = sources.first() {
         gate::check(&args.gate, &first.header().plan, Sides::Runs)?;
@@ -67,7 +70,6 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
     // Conditions name arms and workloads as the user does.
     let judged = compare_with(&sources.iter().map(Source::side).collect::<Vec<_>>(), &publications);
     let decided = gate::of_runs(&args.gate, &judged);
-    let redacted = if redaction::is_on() { redacted(&sources)? } else { Vec::new() };
     let seen = redaction::is_on()
         .then(|| compare_with(&redacted.iter().map(Source::side).collect::<Vec<_>>(), &publications));
     let checks = Checks { command, ..Checks::of_runs(&judged, args.gate.rules()) };

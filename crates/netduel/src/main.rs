@@ -32,6 +32,7 @@ mod run;
 mod run_changes;
 mod run_store;
 mod serve;
+mod shown_runs;
 mod signal;
 mod ssh;
 mod stored;

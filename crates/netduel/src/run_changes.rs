@@ -18,23 +18,23 @@ use crate::console::{print, print_json, print_lines};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::output_file::{self, Readers};
 use crate::run_store::{for_store, open_store, store_failure, writable_store};
+use crate::shown_runs::{ShownRuns, number_file};
 use crate::{program, redaction};
 
 /// Runs the command.
 pub fn command(action: &RunsAction) -> Result<(), Failure> {
     match action {
         RunsAction::Rm { .. } | RunsAction::Baseline { .. } => Ok(()),
-        RunsAction::Verify { runs, json, store } => verify(&open_store(store)?, runs, json.json),
-        RunsAction::Tag { run, tags, no_title, unset, json, store } => {
+        RunsAction::Verify { runs, json, store, .. } => verify(&open_store(store)?, runs, json.json),
+        RunsAction::Tag { run, tags, no_title, unset, json, store, .. } => {
             tag(&open_store(store)?, run, &Tags { added: tags, no_title: *no_title, unset }, json.json)
         }
-        RunsAction::Rename { run, to, json, store } => rename(&open_store(store)?, run, to, json.json),
+        RunsAction::Rename { run, to, json, store, .. } => rename(&open_store(store)?, run, to, json.json),
         RunsAction::Export { run, out, redact, json, store } => {
-            redaction::begin(redact.redact);
             export(&open_store(store)?, run, (out.as_deref(), redact.redact), json.json)
         }
-        RunsAction::Import { file, name, json, store } => import(store, file, name.as_ref(), json.json),
-        RunsAction::Du { json, store } => usage(&open_store(store)?, json.json),
+        RunsAction::Import { file, name, json, store, .. } => import(store, file, name.as_ref(), json.json),
+        RunsAction::Du { json, store, .. } => usage(&open_store(store)?, json.json),
     }
 }
 
@@ -44,11 +44,15 @@ fn verify(store: &Store, names: &[String], json: bool) -> Result<(), Failure> {
         [] => store.list().kind(Kind::Store)?.iter().map(|run| run.path.display().to_string()).collect(),
         names => names.to_vec(),
     };
+    ShownRuns::of(store)?;
+    if redaction::is_on() {
+        // Files outside of the store, too. Why one cannot be read is stated below.
+        let mut named = names.iter().filter_map(|name| store.read(name).ok());
+        named.try_for_each(|run| redaction::learn_run(&run))?;
+    }
     let mut runs = Vec::new();
     for name in &names {
-        let shown =
-            Path::new(name).file_stem().map_or_else(|| name.clone(), |stem| stem.display().to_string());
-        let run = verified(store, name, shown)?;
+        let run = verified(store, name)?;
         if !json {
             print_lines(&format!("{}\n", words::plain(&format!("{}: {}", run.id, run.text))))?;
         }
@@ -67,18 +71,25 @@ fn verify(store: &Store, names: &[String], json: bool) -> Result<(), Failure> {
 }
 
 /// A checked run; an error of the system ends the command.
-fn verified(store: &Store, name: &str, id: String) -> Result<VerifiedRun, Failure> {
+fn verified(store: &Store, name: &str) -> Result<VerifiedRun, Failure> {
+    let id = || {
+        let stem = Path::new(name).file_stem();
+        redaction::text(&stem.map_or_else(|| name.to_owned(), |stem| stem.display().to_string()))
+    };
     match store.verify(name) {
         Ok(found) => Ok(VerifiedRun {
-            id,
+            id: id(),
             is_sound: faults(&found).is_empty(),
-            text: integrity(&found),
+            text: redaction::text(&integrity(&found)),
             trials: Some(found.trials),
             damaged_lines: left_out(&found).iter().map(|record| record.line).collect(),
             torn: Some(found.torn.is_some()),
         }),
-        Err(error @ (StoreError::Damaged { .. } | StoreError::NotARun { .. } | StoreError::Newer { .. })) => {
-            let text = error.to_string();
+        Err(
+            mut error @ (StoreError::Damaged { .. } | StoreError::NotARun { .. } | StoreError::Newer { .. }),
+        ) => {
+            let id = number_file(&mut error).unwrap_or_else(id);
+            let text = redaction::text(&error.to_string());
             Ok(VerifiedRun { id, is_sound: false, text, trials: None, damaged_lines: Vec::new(), torn: None })
         }
         Err(error) => Err(store_failure(error)),
@@ -127,6 +138,7 @@ fn tag(store: &Store, name: &str, change: &Tags<'_>, json: bool) -> Result<(), F
         return Err(Failure::message(Kind::Usage, "nothing to change: name a title or a note")
             .remedy("use --title TEXT, --no-title, --note KEY=VALUE or --unset KEY"));
     }
+    let shown = ShownRuns::of(store)?;
     let id = store.id_of(name).map_err(store_failure)?;
     let known = store.header(&id).map_err(store_failure)?.annotations.notes;
     if let Some(missing) = unset.iter().find(|key| !known.contains_key(*key)) {
@@ -144,12 +156,13 @@ fn tag(store: &Store, name: &str, change: &Tags<'_>, json: bool) -> Result<(), F
         annotations.notes.extend(tags.notes.iter().cloned());
     });
     let (id, annotations) = changed.map_err(store_failure)?;
+    let (id, annotations) = (shown.name(&id), redaction::value(annotations)?);
     if json {
         let notes = Note::all(&annotations.notes);
         return print_json(&ChangedRun {
             title: annotations.title,
             notes,
-            ..changed_run(RunAction::Tagged, &id)
+            ..changed_run(RunAction::Tagged, id)
         });
     }
     let title = annotations.title.unwrap_or_else(|| "no title".to_owned());
@@ -157,12 +170,12 @@ fn tag(store: &Store, name: &str, change: &Tags<'_>, json: bool) -> Result<(), F
     print_lines(&format!("{id}: {title}{}\n", notes.collect::<String>()))
 }
 
-/// A document with the keys that every action has.
-fn changed_run(action: RunAction, id: &RunId) -> ChangedRun {
+/// A document with the keys that every action has. `id`: the name of the run as it is shown.
+fn changed_run(action: RunAction, id: String) -> ChangedRun {
     ChangedRun {
         envelope: ChangedRun::envelope(&program::origin()),
         action,
-        id: id.to_string(),
+        id,
         former_id: None,
         file: None,
         title: None,
@@ -173,12 +186,11 @@ fn changed_run(action: RunAction, id: &RunId) -> ChangedRun {
 
 /// `netduel runs rename`.
 fn rename(store: &Store, name: &str, to: &RunId, json: bool) -> Result<(), Failure> {
-    let former = store.rename(name, to).map_err(store_failure)?;
+    let shown = ShownRuns::of(store)?;
+    let former = shown.name(&store.rename(name, to).map_err(store_failure)?);
+    let to = redaction::text(to.as_str());
     if json {
-        return print_json(&ChangedRun {
-            former_id: Some(former.to_string()),
-            ..changed_run(RunAction::Renamed, to)
-        });
+        return print_json(&ChangedRun { former_id: Some(former), ..changed_run(RunAction::Renamed, to) });
     }
     print(&format!("renamed {former} to {to}\n"))
 }
@@ -196,7 +208,7 @@ fn export(
         return Err(Failure::message(Kind::Usage, text).remedy("name a file with --out"));
     }
     let run = redaction::run(store.read(name).map_err(store_failure)?)?;
-    let id = run.header.id.clone();
+    let id = run.header.id.to_string();
     let bytes = if is_redacted {
         bytes_of(&run).kind(Kind::Internal)?
     } else {
@@ -214,7 +226,7 @@ fn export(
     let command = redaction::text(&open_command(&file));
     let file = redaction::text(&file.display().to_string());
     if json {
-        return print_json(&ChangedRun { file: Some(file), ..changed_run(RunAction::Exported, &id) });
+        return print_json(&ChangedRun { file: Some(file), ..changed_run(RunAction::Exported, id) });
     }
     let size = human_si(bytes.len() as f64, "B");
     print_lines(&format!("{file} ({size}); open it with: {command}\n"))
@@ -242,6 +254,8 @@ fn unused(file: PathBuf) -> Result<PathBuf, Failure> {
 /// `netduel runs import`.
 fn import(args: &StoreArgs, file: &Path, name: Option<&RunId>, json: bool) -> Result<(), Failure> {
     let store = writable_store(args)?;
+    ShownRuns::of(&store)?;
+    learn_file(&store, file)?;
     let imported = store.import(file, name).map_err(|error| match error {
         StoreError::Exists { path } => {
             let text = format!(
@@ -257,33 +271,48 @@ fn import(args: &StoreArgs, file: &Path, name: Option<&RunId>, json: bool) -> Re
         }
         other => store_failure(other),
     })?;
+    let id = redaction::text(imported.id.as_str());
     if json {
         return print_json(&ChangedRun {
-            file: Some(file.display().to_string()),
+            file: Some(redaction::text(&file.display().to_string())),
             was_there: Some(imported.was_there),
-            ..changed_run(RunAction::Imported, &imported.id)
+            ..changed_run(RunAction::Imported, id)
         });
     }
-    let id = imported.id;
     if imported.was_there {
         return print_lines(&format!("{id} was in the store before\n"));
     }
     let trials = plural(imported.trials, "trial");
-    let command = for_store(&format!("netduel report {id}"));
+    let command = redaction::text(&for_store(&format!("netduel report {id}")));
     print_lines(&format!("imported {id}, {trials}; show it with: {command}\n"))
+}
+
+/// With `--redact` learns the names in a run file, if it is one: messages about it may have them.
+fn learn_file(store: &Store, file: &Path) -> Result<(), Failure> {
+    if !redaction::is_on() {
+        return Ok(());
+    }
+    // A path with a slash is that of a file, never the name of a stored run.
+    let path = Path::new(".").join(file);
+    let Some(path) = path.to_str() else {
+        let text = "failed to redact the name of the file: it is not UTF-8";
+        return Err(Failure::message(Kind::Usage, text).remedy("give the file another name"));
+    };
+    store.read(path).ok().map_or(Ok(()), |run| redaction::learn_run(&run))
 }
 
 /// `netduel runs du`.
 fn usage(store: &Store, json: bool) -> Result<(), Failure> {
+    let shown = ShownRuns::of(store)?;
     let mut runs = Vec::new();
     for run in store.list().kind(Kind::Store)? {
         let usage = store.usage(&run.id).map_err(store_failure)?;
-        runs.push(RunUsage { id: run.id.to_string(), bytes: usage.bytes, disk_bytes: usage.disk_bytes });
+        runs.push(RunUsage { id: shown.name(&run.id), bytes: usage.bytes, disk_bytes: usage.disk_bytes });
     }
     runs.sort_by(|left, right| right.disk_bytes.cmp(&left.disk_bytes).then_with(|| left.id.cmp(&right.id)));
     let disk_bytes = runs.iter().map(|run| run.disk_bytes).fold(0, u64::saturating_add);
     let free_bytes = free_bytes(store.folder());
-    let folder = store.folder().display().to_string();
+    let folder = redaction::text(&store.folder().display().to_string());
     if json {
         let envelope = RunsUsage::envelope(&program::origin());
         return print_json(&RunsUsage { envelope, folder, runs, disk_bytes, free_bytes });

@@ -12,6 +12,7 @@ use crate::cli::shared::StoreArgs;
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::output_file;
 use crate::redaction;
+use crate::shown_runs::number_file;
 
 /// The environment's name for the store.
 const VARIABLE: &str = "NETDUEL_STORE";
@@ -57,8 +58,10 @@ pub fn command_of(words: &[&str]) -> String {
     for_store(&format!("netduel {}", shell::line(words)))
 }
 
-/// A store error with its exit code: an unknown or ambiguous name is not a failure of the store.
-pub fn store_failure(error: StoreError) -> Failure {
+/// A store error with its exit code: an unknown or ambiguous name is not a failure of the store. With `--redact` a file that cannot be read has a
+/// number in place of its name.
+pub fn store_failure(mut error: StoreError) -> Failure {
+    number_file(&mut error);
     if redaction::is_on()
         && let Some(failure) = without_other_names(&error)
     {

@@ -2,6 +2,7 @@
 use std::io::IsTerminal as _;
 use std::path::Path;
 
+use netduel_model::ids::RunId;
 use netduel_model::run::{Annotations, Run, RunEnd, RunHeader};
 use netduel_model::units::{human_si, plural};
 use netduel_report::analysis::Analysis;
@@ -12,7 +13,7 @@ use netduel_report::json::listing::{self, Note, RemovedRuns, RunState, RunsDocum
 use netduel_report::json::report::ReportDocument;
 use netduel_report::{baseline, document, words};
 use netduel_store::format::FORMAT;
-use netduel_store::{RunContents, RunSummary, Store};
+use netduel_store::{RunSummary, Store};
 
 use crate::cli::publication::PrintingArgs;
 use crate::cli::shared::named_place;
@@ -31,6 +32,7 @@ use crate::report_file::{
 };
 use crate::run_changes;
 use crate::run_store::{NextStep, command_of, open_store, store_failure};
+use crate::shown_runs::{ShownRuns, learn, number, number_file, numbered, without_trials};
 
 /// `netduel report`.
 pub fn report(args: &ReportArgs) -> Result<(), Failure> {
@@ -47,6 +49,8 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
     let mut run = store.read(&args.run).map_err(store_failure)?;
     // The author of this command line takes the place of the stored one, whose name may be in the run's texts.
     redaction::learn_run(&run)?;
+    // Before an error names arms: two of them may differ in the upper and lower case of a host only.
+    redaction::learn_plan(&run.header.plan)?;
     gate::check(&args.gate, &run.header.plan, Sides::Arms)?;
     let own = publication::of_options(&args.publication, args.title.as_ref())?;
     run.header.annotations.publication = own.over(&run.header.annotations.publication);
@@ -138,25 +142,26 @@ fn refuse_another_format(out: &Path) -> Result<(), Failure> {
 
 /// `netduel runs`.
 pub fn runs(args: &RunsArgs) -> Result<(), Failure> {
+    redaction::begin(args.action.as_ref().map_or(args.redact.redact, RunsAction::is_redacted));
     match &args.action {
-        Some(RunsAction::Rm { runs, confirmation, json, store }) => {
+        Some(RunsAction::Rm { runs, confirmation, json, store, .. }) => {
             return remove(&open_store(store)?, runs, confirmation.yes, json.json);
         }
-        Some(RunsAction::Baseline { run, out, redact, store }) => {
-            redaction::begin(redact.redact);
+        Some(RunsAction::Baseline { run, out, store, .. }) => {
             return baseline(&open_store(store)?, run, out.as_deref());
         }
         Some(action) => return run_changes::command(action),
         None => {}
     }
-    redaction::begin(args.redact.redact);
     let store = open_store(&args.store)?;
-    let runs = store.list().kind(Kind::Store)?;
+    let mut runs = store.list().kind(Kind::Store)?;
     let folder = store.folder().display();
+    let usage = runs.iter().filter_map(|run| store.usage(&run.id).ok());
+    let bytes = usage.map(|usage| usage.disk_bytes).fold(0, u64::saturating_add);
     if redaction::is_on() {
         // A name has one pseudonym in all runs, and is known before the first of them is shown.
-        let readable = runs.iter().filter_map(|run| run.contents.as_ref().ok());
-        readable.map(without_trials).try_for_each(|run| redaction::learn_run(&run))?;
+        learn(&runs)?;
+        runs.iter_mut().for_each(number_unread);
     }
     if args.json.json {
         let envelope = RunsDocument::envelope(&program::origin());
@@ -168,20 +173,25 @@ pub fn runs(args: &RunsArgs) -> Result<(), Failure> {
         return print(&redaction::text(&text));
     }
     let lines: Vec<String> = runs.iter().map(lines).collect();
-    let usage = runs.iter().filter_map(|run| store.usage(&run.id).ok());
-    let bytes = usage.map(|usage| usage.disk_bytes).fold(0, u64::saturating_add);
     let text = format!("{}Folder: {folder} ({})\n", lines.concat(), human_si(bytes as f64, "B"));
     print_lines(&redaction::text(&text))
 }
 
-/// What a listing knows of a run.
-fn without_trials(contents: &RunContents) -> Run {
-    let (header, end) = (contents.header.clone(), contents.end.clone());
-    Run { header, trials: Vec::new(), warnings: Vec::new(), end }
+/// Puts the number of a run file that cannot be read in place of its name.
+fn number_unread(run: &mut RunSummary) {
+    let Err(error) = &mut run.contents else { return };
+    number_file(error);
+    let name = number(&run.path);
+    run.path = numbered(&run.path, &name);
+    // It is a name like any other.
+    if let Ok(id) = RunId::new(name) {
+        run.id = id;
+    }
 }
 
 /// `netduel runs rm`: all names are resolved before the first run is deleted.
 fn remove(store: &Store, names: &[String], yes: bool, json: bool) -> Result<(), Failure> {
+    let shown = ShownRuns::of(store)?;
     let mut ids = Vec::new();
     for name in names {
         let id = store.id_of(name).map_err(store_failure)?;
@@ -189,7 +199,7 @@ fn remove(store: &Store, names: &[String], yes: bool, json: bool) -> Result<(), 
             ids.push(id);
         }
     }
-    if !yes && !is_confirmed(&ids)? {
+    if !yes && !is_confirmed(&ids, &shown)? {
         return if json { print_removed(&[]) } else { print("nothing was deleted\n") };
     }
     let mut removed = Vec::new();
@@ -199,10 +209,11 @@ fn remove(store: &Store, names: &[String], yes: bool, json: bool) -> Result<(), 
         if result.is_err() {
             break;
         }
-        removed.push(id.to_string());
+        let name = shown.name(id);
         if !json {
-            print(&format!("deleted {id}\n"))?;
+            print(&format!("deleted {name}\n"))?;
         }
+        removed.push(name);
     }
     // Without a deleted run the error is the document.
     if json && !removed.is_empty() {
@@ -219,8 +230,8 @@ fn print_removed(removed: &[String]) -> Result<(), Failure> {
 }
 
 /// Asks whether these runs are to be deleted.
-fn is_confirmed(ids: &[netduel_model::ids::RunId]) -> Result<bool, Failure> {
-    let names: Vec<&str> = ids.iter().map(netduel_model::ids::RunId::as_str).collect();
+fn is_confirmed(ids: &[RunId], shown: &ShownRuns) -> Result<bool, Failure> {
+    let names: Vec<String> = ids.iter().map(|id| shown.name(id)).collect();
     confirmed("netduel runs rm", &format!("Delete {} permanently?", names.join(", ")))
 }
 

@@ -271,6 +271,8 @@ pub enum RunsAction {
         #[command(flatten)]
         confirmation: ConfirmationArgs,
         #[command(flatten)]
+        redact: RedactArgs,
+        #[command(flatten)]
         json: JsonArgs,
         #[command(flatten)]
         store: StoreArgs,
@@ -298,6 +300,8 @@ pub enum RunsAction {
         #[arg(value_name = "RUN")]
         runs: Vec<String>,
         #[command(flatten)]
+        redact: RedactArgs,
+        #[command(flatten)]
         json: JsonArgs,
         #[command(flatten)]
         store: StoreArgs,
@@ -318,6 +322,8 @@ pub enum RunsAction {
         #[arg(long, value_name = "KEY")]
         unset: Vec<String>,
         #[command(flatten)]
+        redact: RedactArgs,
+        #[command(flatten)]
         json: JsonArgs,
         #[command(flatten)]
         store: StoreArgs,
@@ -329,6 +335,8 @@ pub enum RunsAction {
         run: String,
         #[arg(value_name = "NAME", value_parser = new_name, help = format!("The new name: 1 to {NAME_LEN_MAX} of a-z A-Z 0-9 . _ -, beginning with a letter or a digit"))]
         to: RunId,
+        #[command(flatten)]
+        redact: RedactArgs,
         #[command(flatten)]
         json: JsonArgs,
         #[command(flatten)]
@@ -362,6 +370,8 @@ pub enum RunsAction {
         #[arg(long, value_name = "NAME", value_parser = new_name)]
         name: Option<RunId>,
         #[command(flatten)]
+        redact: RedactArgs,
+        #[command(flatten)]
         json: JsonArgs,
         #[command(flatten)]
         store: StoreArgs,
@@ -370,10 +380,28 @@ pub enum RunsAction {
     #[command(after_help = "Examples:\n  netduel runs du\n  netduel runs du --json | jq '.disk_bytes'")]
     Du {
         #[command(flatten)]
+        redact: RedactArgs,
+        #[command(flatten)]
         json: JsonArgs,
         #[command(flatten)]
         store: StoreArgs,
     },
+}
+
+impl RunsAction {
+    /// Whether its output has pseudonyms.
+    pub fn is_redacted(&self) -> bool {
+        match self {
+            Self::Rm { redact, .. }
+            | Self::Baseline { redact, .. }
+            | Self::Verify { redact, .. }
+            | Self::Tag { redact, .. }
+            | Self::Rename { redact, .. }
+            | Self::Export { redact, .. }
+            | Self::Import { redact, .. }
+            | Self::Du { redact, .. } => redact.redact,
+        }
+    }
 }
 
 /// A name for a stored run that commands find.

@@ -1,0 +1,80 @@
+//! How stored runs are called in what a command prints. With `--redact` names of runs have pseudonyms, and a file that cannot be read as a run
+//! has a number in place of its name: which words of it are names of hosts or users is not known. Nothing is printed here.
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use netduel_model::ids::RunId;
+use netduel_model::run::Run;
+use netduel_store::format::EXTENSION;
+use netduel_store::{RunContents, RunSummary, Store, StoreError};
+
+use crate::exit::{Failure, Kind, OrFail as _};
+use crate::redaction;
+
+/// The files that have a number, in the order of their first appearance.
+static NUMBERED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// The names of a store's runs in the output of one command.
+#[derive(Default)]
+pub struct ShownRuns {
+    /// With `--redact` the runs that cannot be read, each with its number.
+    numbered: BTreeMap<RunId, String>,
+}
+
+impl ShownRuns {
+    /// With `--redact` learns the names in all runs of a store: a name has one pseudonym in all of them, and is known before the first of them
+    /// is shown.
+    pub fn of(store: &Store) -> Result<Self, Failure> {
+        if !redaction::is_on() {
+            return Ok(Self::default());
+        }
+        let runs = store.list().kind(Kind::Store)?;
+        learn(&runs)?;
+        let unread = runs.iter().filter(|run| run.contents.is_err());
+        Ok(Self { numbered: unread.map(|run| (run.id.clone(), number(&run.path))).collect() })
+    }
+
+    /// The name of a run as it is shown.
+    pub fn name(&self, id: &RunId) -> String {
+        self.numbered.get(id).cloned().unwrap_or_else(|| redaction::text(id.as_str()))
+    }
+}
+
+/// Learns the names in those of the listed runs that can be read.
+pub fn learn(runs: &[RunSummary]) -> Result<(), Failure> {
+    let readable = runs.iter().filter_map(|run| run.contents.as_ref().ok());
+    readable.map(without_trials).try_for_each(|run| redaction::learn_run(&run))
+}
+
+/// What a listing knows of a run.
+pub fn without_trials(contents: &RunContents) -> Run {
+    let (header, end) = (contents.header.clone(), contents.end.clone());
+    Run { header, trials: Vec::new(), warnings: Vec::new(), end }
+}
+
+/// With `--redact` puts the number of a file that cannot be read in place of its name in the error about it, and returns it. Absent for other
+/// errors, and without the option.
+pub fn number_file(error: &mut StoreError) -> Option<String> {
+    let path = error.unread_file().filter(|_| redaction::is_on())?;
+    let name = number(path);
+    *path = numbered(path, &name);
+    Some(name)
+}
+
+/// The path of a file that cannot be read with the number in place of its name.
+pub fn numbered(path: &Path, name: &str) -> PathBuf {
+    path.with_file_name(format!("{name}.{EXTENSION}"))
+}
+
+/// The number of a file that cannot be read: `file-1`. It has the same one in all messages of a command.
+pub fn number(path: &Path) -> String {
+    // A thread that panicked has left whole paths.
+    let mut files = NUMBERED.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = files.iter().position(|file| file == path);
+    let place = known.unwrap_or_else(|| {
+        files.push(path.to_owned());
+        files.len() - 1
+    });
+    format!("file-{}", place + 1)
+}
