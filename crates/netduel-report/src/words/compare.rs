@@ -1,4 +1,6 @@
 //! The words of a comparison of runs: verdicts, differences between the runs, and what is not compared.
+use std::cmp::Ordering;
+
 use netduel_model::bed::BedNetwork;
 use netduel_model::plan::{Pair, Treatment};
 use netduel_model::units::plural;
@@ -199,8 +201,9 @@ pub fn unmatched(comparison: &RunComparison<'_>, one: &Unmatched) -> String {
         Reason::Missing => format!("{first} has it, {own} does not"),
         Reason::Additional => format!("{own} has it, {first} does not"),
         Reason::Pair(pairs) => {
+            let what = other_hosts(pairs, [first, own]);
             let [before, after] = pairs.each_ref().map(|all| hosts(all));
-            format!("other hosts ({first}: {before}; {own}: {after})")
+            format!("{what} ({first}: {before}; {own}: {after})")
         }
         Reason::Network(networks) => {
             let words = |network: Option<BedNetwork>| network.map_or("none", |network| word(&network));
@@ -217,6 +220,15 @@ pub fn unmatched(comparison: &RunComparison<'_>, one: &Unmatched) -> String {
         }
     };
     format!("{what}: {reason}")
+}
+
+/// How the hosts of an arm differ between two runs with these labels. In a crossover an arm has a second pair of hosts.
+fn other_hosts([before, after]: &[Vec<Pair>; 2], [first, own]: [&str; 2]) -> String {
+    match (before.first() == after.first(), before.len().cmp(&after.len())) {
+        (true, Ordering::Greater) => format!("crossover in {first} only"),
+        (true, Ordering::Less) => format!("crossover in {own} only"),
+        _ => "other hosts".to_owned(),
+    }
 }
 
 /// The hosts of an arm, those of the second half of a crossover last: `a to b, then c to d`.

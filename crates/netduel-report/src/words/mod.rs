@@ -74,3 +74,6 @@ pub use warnings::{
     Sentence, marks, warning_heads, warning_numbers, warning_sentences, warning_text, warnings,
 };
 pub use without_value::without_value;
+
+/// What the `--set` of a run are called where they are one value.
+pub const SETTINGS: &str = "settings of the command line";

@@ -61,10 +61,30 @@ fn arms_that_only_one_run_exchanges_are_not_compared() {
     compared(&runs, |comparison| {
         assert!(comparison.subjects.is_empty(), "{:?}", comparison.subjects);
         let expected = [
-            "arm synthetic: other hosts (A: a to b, then c to d; B: a to b)",
-            "arm accelerated: other hosts (A: c to d, then a to b; B: c to d)",
+            "arm synthetic: crossover in A only (A: a to b, then c to d; B: a to b)",
+            "arm accelerated: crossover in A only (A: c to d, then a to b; B: c to d)",
         ];
         assert_eq!(not_compared(comparison), expected);
+        assert_eq!(differences(comparison), ["exchange of hosts (crossover): after block 8 | -"]);
+        let [difference] = comparison.differences.as_slice() else { panic!("{:?}", comparison.differences) };
+        assert!(!difference.aspect.may_change_values());
+    });
+    let [with, without] = runs;
+    compared(&[without, with], |comparison| {
+        let not_compared = not_compared(comparison);
+        assert!(not_compared[0].contains("crossover in B only"), "{not_compared:?}");
+    });
+}
+
+#[test]
+fn other_hosts_of_a_crossover_are_no_exchange_of_one_run() {
+    let [before, mut after] =
+        [true, false].map(|is_crossover| crossover::run(1.0, crossover::BLOCKS, is_crossover));
+    after.header.plan.arms[0].pair.client = host("b");
+    after.header.plan.arms[0].pair.server = host("a");
+    compared(&[before, after], |comparison| {
+        let reason = "arm synthetic: other hosts (A: a to b, then c to d; B: b to a)";
+        assert_eq!(not_compared(comparison)[0], reason);
     });
 }
 

@@ -270,7 +270,7 @@ impl RunFacts {
         add(Aspect::Note, "plan", Some(header.plan.name.clone()));
         add(Aspect::Note, "question", Some(header.plan.question.clone()));
         add(Aspect::Note, "title", annotations.title.clone());
-        add(Aspect::Note, "settings of the command line", Some(annotations.overrides.join("; ")));
+        add(Aspect::Note, words::SETTINGS, Some(annotations.overrides.join("; ")));
         for (key, note) in &annotations.notes {
             add(Aspect::Note, &format!("note {key}"), Some(note.clone()));
         }
@@ -286,6 +286,8 @@ impl RunFacts {
         add(Aspect::Design, "margin of no difference", Some(design.equivalence.to_string()));
         add(Aspect::Design, "confidence", Some(design.confidence.to_string()));
         add(Aspect::Design, "A/A run", Some(String::from(if design.aa { "yes" } else { "no" })));
+        let exchange = plan.crossover_at().map(|half| format!("after block {half}"));
+        add(Aspect::Design, "exchange of hosts (crossover)", exchange);
         if let Some(lab) = &plan.lab {
             let cap = lab.cap.map_or_else(|| "none".to_owned(), |cap| cap.to_string());
             add(Aspect::Lab, "policy rules", Some(lab.rules.to_string()));
