@@ -3,7 +3,7 @@
 //! A check fails by the conditions of a gate only, so that it agrees with the exit code. Nothing is rendered here.
 use netduel_model::ids::{ArmName, WorkloadName};
 use netduel_model::metric::Metric;
-use netduel_model::run::Run;
+use netduel_model::run::{Run, RunHeader};
 use netduel_model::warning::Warning;
 use netduel_stats::verdict::Judged;
 
@@ -200,6 +200,7 @@ impl Checks {
             header.annotations.title.clone().map(|title| ("title", title)),
             Some(("program", header.program.clone())),
             Some(("trials", words::trials(analysis))),
+            settings(header).map(|settings| (words::SETTINGS, settings)),
         ];
         let own = own.into_iter().flatten().map(|(name, value)| (name.to_owned(), value));
         Self {
@@ -241,9 +242,12 @@ impl Checks {
             (format!("run {}", one.label), format!("{}{}", one.header.id, title.unwrap_or_default()))
         });
         let program = ("program".to_owned(), netduel_model::PROGRAM.to_owned());
+        let settings = comparison.runs.iter().filter_map(|one| {
+            Some((format!("{}, run {}", words::SETTINGS, one.label), settings(one.header)?))
+        });
         Self {
             title: words::compare::title(comparison),
-            properties: runs.chain([program]).collect(),
+            properties: runs.chain([program]).chain(settings).collect(),
             started_unix_ms: comparison.runs.first().map_or(0, |one| one.header.started_unix_ms),
             checks,
             command: format!("netduel compare {}", ids.join(" ")),
@@ -254,6 +258,12 @@ impl Checks {
     pub fn count(&self, outcome: Outcome) -> usize {
         self.checks.iter().filter(|check| check.outcome == outcome).count()
     }
+}
+
+/// The settings in place of those of the plan (`--set`); absent without any.
+fn settings(header: &RunHeader) -> Option<String> {
+    let settings = header.annotations.overrides.join("; ");
+    (!settings.is_empty()).then_some(settings)
 }
 
 fn of_arms(

@@ -121,8 +121,30 @@ fn junit_of_hostile_texts_is_valid() {
     let text = "<![CDATA[ ]]> & \" ' \u{1b}[31m \u{0} \u{202e} \u{ffff} é".to_owned();
     let mut run = build(&Recipe { question: text.clone(), text: text.clone(), ..Recipe::default() });
     run.header.annotations.title = Some(text.clone());
+    run.header.annotations.overrides = vec![text.clone()];
     run.header.annotations.notes.insert("key".to_owned(), text);
     assert_valid(&junit::page(&checks(&run, &["throughput < -5 %"], true)));
+}
+
+#[test]
+fn junit_has_the_settings_of_the_command_line_as_properties() {
+    let plain = slower();
+    let mut set = slower();
+    set.header.id = "set".parse().unwrap();
+    set.header.annotations.overrides = ["blocks_max=8", "bulk.duration=\"5 s\""].map(str::to_owned).to_vec();
+    let value = "value=\"blocks_max=8; bulk.duration=&quot;5 s&quot;\"/>";
+    let page = junit::page(&checks(&set, &[], false));
+    assert_valid(&page);
+    assert!(page.contains(&format!("<property name=\"settings of the command line\" {value}")), "{page}");
+    let page = junit::page(&checks(&plain, &[], false));
+    assert!(!page.contains("settings of the command line"), "{page}");
+    let analyses = [analyse_run(&plain), analyse_run(&set)];
+    let sides = [Side::of(&plain, &analyses[0]), Side::of(&set, &analyses[1])];
+    let rules = Rules { conditions: &[], strict: false };
+    let page = compared(&sides, |comparison| junit::page(&Checks::of_runs(comparison, rules)));
+    assert_valid(&page);
+    let property = format!("<property name=\"settings of the command line, run B\" {value}");
+    assert!(page.contains(&property) && !page.contains("command line, run A"), "{page}");
 }
 
 fn compared<T>(sides: &[Side<'_>], test: impl FnOnce(&RunComparison<'_>) -> T) -> T {
