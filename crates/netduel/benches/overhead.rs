@@ -19,11 +19,12 @@ const BLOCKS: (u32, u32) = (2, 12);
 const PAIRS: usize = 5;
 /// Terminal of the live view: the largest one that its tests have.
 const TERMINAL: Winsize = Winsize { ws_row: 60, ws_col: 200, ws_xpixel: 0, ws_ypixel: 0 };
-/// Blocks of a run for the cost of the live view, and pairs of a run with it and one without it.
+/// Blocks of a run for the cost of the live view: in its twelve seconds a clock tick of 10 ms is 0.08 % of a core.
 const VIEW_BLOCKS: u32 = 6;
+/// Pairs of a run with the live view and one without it.
 const VIEW_PAIRS: usize = 5;
-/// Share of one core that the thread of the live view may use. Trials of one second have more blocks, trials and
-/// comparisons per second than real ones.
+/// Share of one core that the live view may use. Trials of one second have more blocks, trials and comparisons per second than
+/// real ones.
 const VIEW_MAX: f64 = 0.01;
 
 fn main() {
@@ -43,9 +44,15 @@ fn main() {
         percent(shares[PAIRS - 1]),
     );
     println!("figure control-and-observers-share-of-core {:.3} %", percent(shares[PAIRS / 2]));
-    let view = share_of_live_view();
-    println!("figure live-view-cpu-share {:.3} %", percent(view));
-    let added = added_by_live_view();
+    let ViewCost { thread, added } = cost_of_live_view();
+    println!(
+        "live view: its thread uses {:.2} % of one core [{:.2}, {:.2}], n = {VIEW_PAIRS} runs; \
+         asked for: under 1 %",
+        percent(thread[VIEW_PAIRS / 2]),
+        percent(thread[0]),
+        percent(thread[VIEW_PAIRS - 1]),
+    );
+    println!("figure live-view-cpu-share {:.3} %", percent(thread[VIEW_PAIRS / 2]));
     println!(
         "live view: adds {:.2} % of one core to all processes of a run, against its progress bars [{:.2}, {:.2}], \
          n = {VIEW_PAIRS} pairs; asked for: under 1 %",
@@ -54,7 +61,11 @@ fn main() {
         percent(added[VIEW_PAIRS - 1]),
     );
     println!("figure live-view-added-share {:.3} %", percent(added[VIEW_PAIRS / 2]));
-    assert!(view <= VIEW_MAX, "the live view uses more than {} % of one core", percent(VIEW_MAX));
+    let most = percent(VIEW_MAX);
+    let median = thread[VIEW_PAIRS / 2];
+    assert!(median <= VIEW_MAX, "the thread of the live view uses more than {most} % of one core");
+    // The difference of two runs has their noise: one of five pairs shows that it can be less.
+    assert!(added[0] <= VIEW_MAX, "the live view adds more than {most} % of one core in each pair of runs");
 }
 
 /// Writes the plan of an idle run of `blocks` blocks.
@@ -109,32 +120,43 @@ struct Watched {
     looks: Option<[Look; 2]>,
 }
 
-/// The CPU time of the live view's thread in the long run from its first frame to its last one, as a share of the time
-/// between them.
-fn share_of_live_view() -> f64 {
-    let watched = run_on_terminal(BLOCKS.1, "--live");
-    let [first, last] = watched.looks.expect("the live view has a thread");
-    let elapsed_s = last.at_s - first.at_s;
-    assert!(elapsed_s > TRIAL_S, "the live view ended before the run");
-    (last.cpu_s - first.cpu_s) / elapsed_s
+impl Watched {
+    /// CPU time of the live view's thread from its first frame to its last one, as a share of the time between them.
+    fn share_of_thread(&self) -> f64 {
+        let [first, last] = self.looks.expect("the live view has a thread");
+        let elapsed_s = last.at_s - first.at_s;
+        assert!(elapsed_s > TRIAL_S, "the live view ended before the run");
+        (last.cpu_s - first.cpu_s) / elapsed_s
+    }
 }
 
-/// What the live view adds to the share of a core that a run uses, for each pair in ascending order. The other run of a
-/// pair has the progress bars that a terminal has without the view; the two change places from pair to pair.
-fn added_by_live_view() -> Vec<f64> {
-    let share = |option: &str| run_on_terminal(VIEW_BLOCKS, option).share;
-    let difference = |pair: usize| {
-        if pair.is_multiple_of(2) {
-            let with = share("--live");
-            with - share("--no-live")
+/// What the live view costs, as shares of one core in ascending order.
+struct ViewCost {
+    /// CPU time of its thread, for each run with it.
+    thread: Vec<f64>,
+    /// What it adds to all processes of a run, for each pair.
+    added: Vec<f64>,
+}
+
+/// Measures pairs of a run with the live view and one without it, which has the progress bars that a terminal has then. The two
+/// change places from pair to pair.
+fn cost_of_live_view() -> ViewCost {
+    let run = |option: &str| run_on_terminal(VIEW_BLOCKS, option);
+    let mut cost = ViewCost { thread: Vec::new(), added: Vec::new() };
+    for pair in 0..VIEW_PAIRS {
+        let (with, without) = if pair.is_multiple_of(2) {
+            let with = run("--live");
+            (with, run("--no-live"))
         } else {
-            let without = share("--no-live");
-            share("--live") - without
-        }
-    };
-    let mut differences: Vec<f64> = (0..VIEW_PAIRS).map(difference).collect();
-    differences.sort_by(f64::total_cmp);
-    differences
+            let without = run("--no-live");
+            (run("--live"), without)
+        };
+        cost.thread.push(with.share_of_thread());
+        cost.added.push(with.share - without.share);
+    }
+    cost.thread.sort_by(f64::total_cmp);
+    cost.added.sort_by(f64::total_cmp);
+    cost
 }
 
 /// Runs a plan of `blocks` blocks with `--live` or `--no-live` on a terminal that is read as fast as it is written.
