@@ -298,16 +298,19 @@ fn manuals(analysis: &Analysis) -> Vec<Text> {
         cloud.is_some_and(|cloud| cloud.provider == Provider::Azure)
             && !findings::accelerations(&host.snapshot).is_empty()
     });
+    let is_on_mana =
+        paths().filter_map(|path| path.dpdk.as_ref()).any(|dpdk| dpdk.device == DpdkDevice::Mana);
     let manuals = [
         (
             paths().any(|path| path.engine == PacketEngine::Dpdk || path.receiver == PacketReceiver::Dpdk),
             "DPDK testpmd",
             "https://doc.dpdk.org/guides/testpmd_app_ug/",
         ),
+        (is_on_mana, "DPDK driver of MANA", "https://doc.dpdk.org/guides/nics/mana.html"),
         (
-            paths().filter_map(|path| path.dpdk.as_ref()).any(|dpdk| dpdk.device == DpdkDevice::Mana),
-            "DPDK driver of MANA",
-            "https://doc.dpdk.org/guides/nics/mana.html",
+            is_on_mana,
+            "DPDK on Linux VMs of Azure with MANA",
+            "https://learn.microsoft.com/en-us/azure/virtual-network/setup-dpdk-mana",
         ),
         (
             paths().any(|path| path.engine == PacketEngine::Xdp || path.receiver == PacketReceiver::Xdp),

@@ -12,7 +12,7 @@ use super::host::{bytes, caches, huge_pages, interface as interface_words, place
 use super::metric::packet_rate;
 use super::text::{plain, ranges};
 use crate::analysis::{Analysis, PacketSpread, WorkloadAnalysis, size_of};
-use crate::findings::{self, accelerations, queue_count};
+use crate::findings::{self, Acceleration, accelerations, queue_count};
 
 /// A fact of each host, in the order of the hosts; `None` where it is unknown.
 pub type EnvironmentRow = (&'static str, Vec<Option<String>>);
@@ -161,7 +161,7 @@ fn product(interface: &Interface) -> String {
 pub fn nic_products(analysis: &Analysis) -> Vec<String> {
     let mut products = Vec::new();
     for host in &analysis.inspection.hosts {
-        let used = used_interfaces(analysis, &host.name);
+        let used = carriers(analysis, &host.name);
         for interface in host.snapshot.interfaces.iter().filter(|own| used.contains(&own.name)) {
             let name = match (product(interface), &interface.kind, &interface.driver) {
                 (product, ..) if !product.is_empty() => product,
@@ -185,18 +185,44 @@ fn driver(interface: &Interface) -> String {
     [interface.driver.clone(), firmware].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// Interfaces that a host used for data, over all arms: those of packets, and those that an arm expects.
+/// Interfaces that a host used for data, over all arms: those that carried it, and those whose addresses it had.
 fn used_interfaces(analysis: &Analysis, host: &str) -> Vec<String> {
-    let mut names: Vec<String> =
-        ends(analysis).filter(|end| end.host == host).map(|end| end.interface.clone()).collect();
+    let own = ends(analysis).filter(|end| end.host == host).map(|end| end.interface.clone());
+    let mut names: Vec<String> = own.chain(carriers(analysis, host)).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Interfaces that carried the data of a host, over all arms: those of packets, and those that an arm expects. testpmd has the addresses of a
+/// paravirtual interface, and drives the virtual function below it.
+fn carriers(analysis: &Analysis, host: &str) -> Vec<String> {
+    let own = ends(analysis).filter(|end| end.host == host);
+    let carrier = |end: &PacketSpread| function_below(analysis, end).unwrap_or_else(|| end.interface.clone());
+    let mut names: Vec<String> = own.map(carrier).collect();
     for arm in &analysis.plan.arms {
         let of_host =
             [Role::Client, Role::Server].into_iter().filter(|role| arm.pair.host(*role).as_str() == host);
         names.extend(of_host.filter_map(|role| arm.expected(role)).map(str::to_owned));
     }
-    names.sort_unstable();
-    names.dedup();
     names
+}
+
+/// The virtual function below the paravirtual interface of an end with testpmd.
+fn function_below(analysis: &Analysis, end: &PacketSpread) -> Option<String> {
+    end.dpdk.as_ref()?;
+    let host = analysis.inspection.hosts.iter().find(|host| host.name == end.host)?;
+    let states = accelerations(&host.snapshot).into_iter();
+    let mut own = states.filter(|(interface, _)| interface.name == end.interface);
+    match own.next()? {
+        (
+            _,
+            Acceleration::Active { function }
+            | Acceleration::Paired { function }
+            | Acceleration::Idle { function, .. },
+        ) => Some(function),
+        _ => None,
+    }
 }
 
 /// A fact of several interfaces, with the name of the interface if there is more than one.

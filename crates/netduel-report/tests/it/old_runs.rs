@@ -1,12 +1,15 @@
 //! Runs that a program of an older format stored: every output has the figures that the old program reported.
 use std::path::{Path, PathBuf};
 
+use netduel_model::dpdk::DpdkDevice;
 use netduel_model::run::{Run, RunEnd};
+use netduel_model::snapshot::PciFunction;
+use netduel_model::workload::{Pps, Traffic};
 use netduel_report::analysis::compare::{Side, compare};
 use netduel_report::{analyse_run, csv, document, html, markdown, terminal, words};
 use netduel_store::Store;
 
-use crate::json;
+use crate::{hosts, json};
 
 /// The runs that programs of older formats wrote, by format and name: each beside the CSV that the same program made of it.
 const RUNS: [&str; 10] = [
@@ -195,6 +198,49 @@ fn environment_of_testpmd_has_the_versions_of_dpdk_and_rdma_core() {
     let dpdk = Some("22.11.11, 22.11.11".to_owned());
     assert_eq!(versions(&read("2-real-dpdk")), [dpdk.clone(), None], "an earlier version did not read it");
     assert_eq!(versions(&with_rdma_core("44.0")), [dpdk, Some("44.0, 44.0".to_owned())]);
+}
+
+/// A run of testpmd on VMs of Azure with MANA: it has the addresses of the paravirtual interface, and drives the function below it.
+pub fn on_mana() -> Run {
+    let mut run = read("2-real-dpdk");
+    for (name, mut own) in [("a", hosts::azure()), ("b", hosts::other())] {
+        let function = &mut own.interfaces[2];
+        function.driver = Some("mana".to_owned());
+        function.device.pci = Some(PciFunction { vendor: 0x1414, device: 0x00ba, ..hosts::function() });
+        run.header.hosts.insert(name.parse().unwrap(), own);
+    }
+    for trial in &mut run.trials {
+        for end in [&mut trial.client, &mut trial.server].into_iter().flatten() {
+            if let Some(packets) = &mut end.report.packets {
+                "eth0".clone_into(&mut packets.interface);
+            }
+        }
+    }
+    let workloads = run.header.plan.arms.iter_mut().flat_map(|arm| &mut arm.workloads);
+    for workload in workloads {
+        if let Traffic::Pps(Pps { packets, .. }) = &mut workload.traffic
+            && let Some(dpdk) = &mut packets.dpdk
+        {
+            dpdk.device = DpdkDevice::Mana;
+        }
+    }
+    run
+}
+
+#[test]
+fn environment_and_cover_of_testpmd_have_the_function_below_its_interface() {
+    let run = on_mana();
+    let analysis = analyse_run(&run);
+    let mana = "Microsoft Azure Network Adapter Virtual Function";
+    assert_eq!(words::nic_products(&analysis), [mana]);
+    let rows = words::environment(&analysis);
+    let of_first = |name: &str| {
+        let row = rows.iter().find(|(title, _)| *title == name);
+        row.and_then(|(_, cells)| cells[0].clone()).unwrap_or_else(|| panic!("no {name} in {rows:?}"))
+    };
+    assert_eq!(of_first("Product of the interface"), format!("enP1s1: {mana}"));
+    assert_eq!(of_first("Driver of the interface"), "eth0: hv_netvsc; enP1s1: mana, firmware 14.25.8362");
+    assert_eq!(of_first("NUMA node of the interface"), "enP1s1: 0");
 }
 
 #[test]

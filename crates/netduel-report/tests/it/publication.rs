@@ -138,6 +138,10 @@ fn printed_page_folds_nothing_and_has_links_as_footnotes() {
 fn references_have_the_manuals_of_what_carried_the_packets() {
     let mut on_azure = build(&Recipe::default());
     on_azure.header.hosts = hosts::of_a_run();
+    let of_mana = markdown::page(&document(&old_runs::on_mana()));
+    for manual in ["[DPDK driver of MANA](https://", "[DPDK on Linux VMs of Azure with MANA](https://"] {
+        assert!(of_mana.contains(manual), "no {manual} in {of_mana}");
+    }
     let [testpmd, xdp, azure] = [
         "[DPDK testpmd](https://",
         "[AF\\_XDP of Linux](https://",
