@@ -44,9 +44,9 @@ fn verify(store: &Store, names: &[String], json: bool) -> Result<(), Failure> {
         [] => store.list().kind(Kind::Store)?.iter().map(|run| run.path.display().to_string()).collect(),
         names => names.to_vec(),
     };
-    ShownRuns::of(store)?;
     if redaction::is_on() {
-        // Files outside of the store, too. Why one cannot be read is stated below.
+        // Files that cannot be read have their numbers in the order of the listing, and why they cannot is stated below.
+        ShownRuns::of(store)?;
         let mut named = names.iter().filter_map(|name| store.read(name).ok());
         named.try_for_each(|run| redaction::learn_run(&run))?;
     }
@@ -254,8 +254,7 @@ fn unused(file: PathBuf) -> Result<PathBuf, Failure> {
 /// `netduel runs import`.
 fn import(args: &StoreArgs, file: &Path, name: Option<&RunId>, json: bool) -> Result<(), Failure> {
     let store = writable_store(args)?;
-    ShownRuns::of(&store)?;
-    learn_file(&store, file)?;
+    learn_names(&store, file)?;
     let imported = store.import(file, name).map_err(|error| match error {
         StoreError::Exists { path } => {
             let text = format!(
@@ -287,11 +286,12 @@ fn import(args: &StoreArgs, file: &Path, name: Option<&RunId>, json: bool) -> Re
     print_lines(&format!("imported {id}, {trials}; show it with: {command}\n"))
 }
 
-/// With `--redact` learns the names in a run file, if it is one: messages about it may have them.
-fn learn_file(store: &Store, file: &Path) -> Result<(), Failure> {
+/// With `--redact` learns the names in the runs of the store and in a run file, if it is one: messages may have them.
+fn learn_names(store: &Store, file: &Path) -> Result<(), Failure> {
     if !redaction::is_on() {
         return Ok(());
     }
+    ShownRuns::of(store)?;
     // A path with a slash is that of a file, never the name of a stored run.
     let path = Path::new(".").join(file);
     let Some(path) = path.to_str() else {

@@ -293,7 +293,7 @@ pub enum RunsAction {
     },
     /// Check every record of runs against its checksum; exit code 5 when one is damaged or incomplete.
     #[command(
-        after_help = "Examples:\n  netduel runs verify\n  netduel runs verify last\n  netduel runs verify ./copy.netduel"
+        after_help = "Examples:\n  netduel runs verify\n  netduel runs verify last\n  netduel runs verify ./copy.netduel\n  netduel runs verify --redact"
     )]
     Verify {
         /// The runs: names, beginnings of names, `last`, or paths of files [default: all of the store].
