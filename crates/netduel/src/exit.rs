@@ -64,7 +64,7 @@ pub const EXIT_STATUS: &[(i32, &str)] = &[
     ),
     (
         Kind::NoVerdict as i32,
-        "the run ended, but a comparison has no data: its trials are missing or invalid",
+        "the run ended, but a comparison has no data: its trials are missing or excluded",
     ),
     (Kind::Lab as i32, "a lab problem: its name is taken, there is no such lab, or a step in it failed"),
     (Kind::Findings as i32, "`netduel inspect` found something at or above the severity of `--fail-on`"),
@@ -208,5 +208,11 @@ mod tests {
             Some((cells.next()?.parse::<i32>().ok()?, cells.next()?))
         };
         assert_eq!(page.lines().filter_map(row).collect::<Vec<_>>(), EXIT_STATUS);
+    }
+
+    #[test]
+    fn trials_without_data_have_the_word_of_the_screens() {
+        let meaning = EXIT_STATUS.iter().find(|(code, _)| *code == Kind::NoVerdict as i32);
+        assert!(meaning.is_some_and(|(_, text)| text.ends_with("its trials are missing or excluded")));
     }
 }
