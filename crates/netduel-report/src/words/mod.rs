@@ -60,7 +60,7 @@ pub use run::{
     end_of, ended, has_plan_file, load_effects, not_included, parts_title, proofs, question,
     quick_test_as_plan, rules, too_few_blocks, trials, workload, workload_of_arms, zero_copy,
 };
-pub use setting::SUBSCRIPTION_OF_AZ;
+pub use setting::{SETTINGS, SUBSCRIPTION_OF_AZ};
 pub(crate) use text::ranges;
 pub use text::{
     controls_output, date, date_and_time, end_and_host, listed, percent, percent_at_least, plain,
@@ -74,6 +74,3 @@ pub use warnings::{
     Sentence, marks, warning_heads, warning_numbers, warning_sentences, warning_text, warnings,
 };
 pub use without_value::without_value;
-
-/// What the `--set` of a run are called where they are one value.
-pub const SETTINGS: &str = "settings of the command line";

@@ -1,10 +1,12 @@
-//! A treatment as the command that makes the change by hand. Nothing is run here.
+//! A treatment as the command that makes the change by hand, and words about settings. Nothing is run here.
 use std::fmt::Write as _;
 
 use netduel_model::plan::TreatmentAction;
 use netduel_model::plan::tuning::{CoreChoice, RssSpread, core_list};
 use netduel_model::shell;
 
+/// What the `--set` of a run are called where they are one value.
+pub const SETTINGS: &str = "settings of the command line";
 /// What a person adds to commands of `az` in a report. A run does not keep the subscription of its resources: it is its user's.
 pub const SUBSCRIPTION_OF_AZ: &str =
     "add --subscription to commands of `az` where their resources are not in its current subscription";
