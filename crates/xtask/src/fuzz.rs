@@ -60,9 +60,18 @@ const COVERAGE: [&str; 5] = [
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Task {
     /// Without a number of seconds as long as [`quick_seconds`] says.
-    Run { seconds: Option<u32>, seed: u32, only: Option<String> },
-    Minimize { only: Option<String> },
-    MinimizeInput { name: String, input: PathBuf },
+    Run {
+        seconds: Option<u32>,
+        seed: u32,
+        only: Option<String>,
+    },
+    Minimize {
+        only: Option<String>,
+    },
+    MinimizeInput {
+        name: String,
+        input: PathBuf,
+    },
 }
 
 impl Task {

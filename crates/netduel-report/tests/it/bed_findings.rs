@@ -172,7 +172,8 @@ fn finding_of_a_report_says_that_a_command_of_az_needs_the_subscription() {
     let stored = Inspection::of_plan(plan, hosts).with_bed(Some(bed), plan, hosts);
     let mut found = stored.findings().map(|(_, finding)| finding);
     let of_bed = found.find(|finding| finding.id == "bed-no-vf").expect("it is there");
-    let end = "; add --subscription to commands of `az` where their resources are not in its current subscription";
+    let end =
+        "; add --subscription to commands of `az` where their resources are not in its current subscription";
     assert!(of_bed.remedy.ends_with(end), "{}", of_bed.remedy);
 }
 

@@ -260,7 +260,8 @@ fn congestion_control_of_the_plan_is_named_where_the_hosts_have_another_default(
         }
         markdown::page(&document(&run)).replace('\\', "")
     };
-    let words = "Workloads with a congestion control in the plan (cubic) do not use the default of the hosts.";
+    let words =
+        "Workloads with a congestion control in the plan (cubic) do not use the default of the hosts.";
     assert!(page("bbr").contains(words), "{}", page("bbr"));
     assert!(!page("cubic").contains(words), "the default is what the plan sets");
 }

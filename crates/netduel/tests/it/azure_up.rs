@@ -195,10 +195,9 @@ fn old_bed_of_this_machine_is_warned_of_by_commands_that_ask_azure_nothing() {
 /// subscription as well then.
 #[track_caller]
 fn assert_named(scene: &Scene, words: &[&str], code: i32, start: &str) {
-    for (option, end) in [
-        (&[][..], "`"),
-        (&["--subscription", "pay as you go"][..], " --subscription 'pay as you go'`"),
-    ] {
+    for (option, end) in
+        [(&[][..], "`"), (&["--subscription", "pay as you go"][..], " --subscription 'pay as you go'`")]
+    {
         let ended = scene.run(&[&["azure"][..], words, option].concat()).expect_code(code);
         let printed = ended.stdout + &ended.stderr;
         let command = format!("{start}{end}");
