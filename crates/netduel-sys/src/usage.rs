@@ -40,6 +40,24 @@ pub fn run_and_wait_of_this_thread() -> Option<(u64, u64)> {
     Some((fields.next()?.ok()?, fields.next()?.ok()?))
 }
 
+/// CPU time of all threads of another process since its start, nanoseconds (clock_getcpuclockid(3)): exact, where `/proc/PID/stat` counts
+/// in ticks of 10 ms. `None` when there is no such process.
+pub fn cpu_ns_of(pid: u32) -> Option<u64> {
+    let pid = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 0)?;
+    let mut id = 0;
+    // SAFETY: `id` is a writable `clockid_t`, alive for the call.
+    if unsafe { libc::clock_getcpuclockid(pid, &raw mut id) } != 0 {
+        return None;
+    }
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a writable `timespec`, alive for the call. The clock of a process that has ended is an error, not another memory.
+    if unsafe { libc::clock_gettime(id, &raw mut time) } != 0 {
+        return None;
+    }
+    // A CPU time is never negative, and 2^63 ns are 292 years.
+    Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
 /// Reaps `child` when it has ended, and returns its status and usage: of all its threads, and of those children that it waited for.
 /// `None` while it runs. Afterwards its id may belong to another process: do not signal it.
 ///
@@ -73,6 +91,16 @@ fn usage(raw: &libc::rusage) -> Usage {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cpu_time_of_a_process_is_exact_and_absent_without_one() {
+        let before = crate::clock::process_cpu_ns();
+        let read = cpu_ns_of(std::process::id()).unwrap();
+        let after = crate::clock::process_cpu_ns();
+        assert!(before <= read && read <= after, "{before} {read} {after}");
+        assert_eq!(cpu_ns_of(0), None);
+        assert_eq!(cpu_ns_of(u32::MAX), None);
+    }
 
     #[test]
     fn ended_child_reports_its_usage_and_a_running_one_does_not() {

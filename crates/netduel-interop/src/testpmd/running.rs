@@ -9,6 +9,7 @@ use netduel_model::sample::{DatagramReport, EndReport, Flow, IntervalSample, Liv
 use netduel_model::units::Nanos;
 use netduel_model::workload::{Role, SAMPLE_INTERVAL_NS};
 use netduel_sys::clock::{monotonic_ns, sleep_until_or};
+use netduel_sys::usage;
 
 use super::command::Mode;
 use super::error::DpdkError;
@@ -355,7 +356,7 @@ fn end_report(
         .as_ref()
         .map(|received| DatagramReport { unique: received.messages, ..DatagramReport::default() });
     let process_cpu_ns = match cpu {
-        [Some(before), Some(after)] => (after.0.saturating_sub(before.0), after.1.saturating_sub(before.1)),
+        [Some(before), Some(after)] => between(before, after),
         _ => (0, 0),
     };
     EndReport {
@@ -369,15 +370,32 @@ fn end_report(
     }
 }
 
-/// CPU time of a process, user and system, nanoseconds (proc_pid_stat(5): `utime` and `stime`, in ticks).
+/// CPU time of a process, user and system, nanoseconds: the exact sum, in the shares of proc_pid_stat(5) (`utime` and `stime`, in ticks of 10 ms).
+/// A process without a core for most of a short trial has no tick in it.
 fn cpu_ns(pid: u32) -> Option<(u64, u64)> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name may contain spaces and brackets; the fields after it are numbers.
     let (_, fields) = text.rsplit_once(") ")?;
     let mut fields = fields.split_whitespace().skip(11);
-    let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
-    let mut next = || Some(fields.next()?.parse::<u64>().ok()? * tick_ns);
-    Some((next()?, next()?))
+    let mut ticks = || fields.next()?.parse::<u64>().ok();
+    Some(in_shares(usage::cpu_ns_of(pid)?, (ticks()?, ticks()?)))
+}
+
+/// CPU time between two readings, user and system. The sum is exact; a share of few ticks may be less at the second reading.
+fn between(before: (u64, u64), after: (u64, u64)) -> (u64, u64) {
+    let sum = |(user, system): (u64, u64)| user.saturating_add(system);
+    let total = sum(after).saturating_sub(sum(before));
+    let system = after.1.saturating_sub(before.1).min(total);
+    (total - system, system)
+}
+
+/// A CPU time in the shares of its ticks, user and system. Without a tick in the kernel all of it is user time, as the kernel itself assigns it
+/// (`cputime_adjust` in kernel/sched/cputime.c).
+fn in_shares(total_ns: u64, (user, system): (u64, u64)) -> (u64, u64) {
+    let ticks = u128::from(user) + u128::from(system);
+    let of_system = (u128::from(total_ns) * u128::from(system)).checked_div(ticks).unwrap_or(0);
+    let system_ns = u64::try_from(of_system).unwrap_or(total_ns);
+    (total_ns - system_ns, system_ns)
 }
 
 #[cfg(test)]
@@ -449,7 +467,18 @@ mod tests {
 
     #[test]
     fn cpu_time_of_this_process_is_read() {
-        assert!(cpu_ns(std::process::id()).is_some());
+        assert!(cpu_ns(std::process::id()).is_some_and(|(user, system)| user + system > 0));
         assert_eq!(cpu_ns(u32::MAX), None);
+    }
+
+    #[test]
+    fn cpu_time_is_divided_as_its_ticks_and_is_whole() {
+        assert_eq!(in_shares(7_000_001, (0, 0)), (7_000_001, 0));
+        assert_eq!(in_shares(40_000_000, (3, 1)), (30_000_000, 10_000_000));
+        assert_eq!(in_shares(10, (1, 2)), (4, 6));
+        assert_eq!(in_shares(u64::MAX, (0, u64::MAX)), (0, u64::MAX));
+        assert_eq!(between((10, 20), (15, 27)), (5, 7));
+        assert_eq!(between((10, 20), (5, 28)), (0, 3));
+        assert_eq!(between((10, 20), (14, 19)), (3, 0));
     }
 }
