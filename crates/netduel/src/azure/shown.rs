@@ -62,12 +62,11 @@ pub fn checked(file: &str, bed: &Bed, price: Option<&CheckPrice>, was_looked_up:
     if !sysctls.is_empty() {
         let _ = writeln!(text, "  sysctls    {}", sysctls.join("; "));
     }
-    let shutdown = match bed.shutdown {
-        Some(time) => format!("every day at {time} UTC"),
-        None => {
-            let down = command::down(&bed.name, bed.subscription.as_deref());
-            format!("never: the VMs cost money until `{down}`")
-        }
+    let shutdown = if let Some(time) = bed.shutdown {
+        format!("every day at {time} UTC")
+    } else {
+        let down = command::down(&bed.name, bed.subscription.as_deref());
+        format!("never: the VMs cost money until `{down}`")
     };
     let _ = writeln!(text, "  ssh        {}\n  shutdown   {shutdown}", ssh(bed));
     if let Some(budget) = &bed.budget {

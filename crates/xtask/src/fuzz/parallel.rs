@@ -34,7 +34,7 @@ pub fn run_all(
         Ok(passed)
     };
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(&work)).collect();
+        let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
         let mut passed = true;
         for worker in workers {
             match worker.join() {
