@@ -1,5 +1,4 @@
 //! Documents of `netduel azure`: a checked bed, and beds that exist.
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use netduel_model::bed::layout::{End, Nic, Vm, suits};
@@ -10,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::envelope::{Document, Envelope, Origin, iso_8601};
+use super::facts::Sysctl;
 
 /// A checked bed: `netduel azure check --json`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -38,8 +38,8 @@ pub struct CheckedBed {
     pub placement: Placement,
     /// IP versions of the test networks.
     pub families: Families,
-    /// Sysctls that cloud-init sets in each VM, by name; empty when the file has none.
-    pub sysctls: BTreeMap<String, String>,
+    /// Sysctls that cloud-init sets in each VM; empty when the file has none.
+    pub sysctls: Vec<Sysctl>,
     /// Size of all VMs.
     pub size: BedSize,
     /// vCPUs of all VMs: what the quota must have left.
@@ -236,6 +236,7 @@ impl CheckedBed {
     pub fn of(file: &str, bed: &Bed, price: Option<&VmPrice<'_>>, origin: &Origin) -> Self {
         let layout = Layout::of(bed);
         let read_unix_ms = price.map(|price| price.read_unix_s.saturating_mul(1000));
+        let sysctl = |(name, value): (&String, &String)| Sysctl { name: name.clone(), value: value.clone() };
         Self {
             envelope: Self::envelope(origin),
             file: file.to_owned(),
@@ -248,7 +249,7 @@ impl CheckedBed {
             image: bed.image,
             placement: bed.placement,
             families: bed.families,
-            sysctls: bed.sysctls.0.clone(),
+            sysctls: bed.sysctls.0.iter().map(sysctl).collect(),
             size: BedSize::of(bed.size),
             vcpus: layout.vcpus(bed),
             vms: layout.vms.iter().map(BedVm::of).collect(),
