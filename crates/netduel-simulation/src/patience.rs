@@ -41,6 +41,8 @@ impl Outstanding {
             // The ports are given 5 s of it.
             "probe-ports" => 35,
             "finish" => 15,
+            // A former agent of the run may still restore the host.
+            "lock-host" => 120,
             // After an aborted trial the changes of its traffic are undone, also without treatments.
             "apply" | "undo" => self.treatment_seconds.max(TREATMENTS),
             // An agent restores what any arm of the plan may have left.
