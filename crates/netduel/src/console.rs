@@ -34,7 +34,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
     print_exact(&as_printed(text))
 }
 
-/// The text that [`print`] prints.
+/// The text that [`print()`] prints.
 pub fn as_printed(text: &str) -> String {
     without_commands(laid_out(text, page_layout().1))
 }
