@@ -16,7 +16,7 @@ fn errors_about_names_of_runs_show_no_name_of_another_run() {
     }
     for (wanted, words) in [
         ("by-", "the names of 2 runs begin so; write more of its name; `netduel runs` lists them"),
-        ("by-nobody", "it has 3 runs of other names; `netduel runs` lists them"),
+        ("by-other", "it has 3 runs of other names; `netduel runs` lists them"),
     ] {
         for command in [
             &["report", wanted][..],
