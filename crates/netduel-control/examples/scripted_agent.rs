@@ -109,10 +109,24 @@ impl Script {
             }
             std::process::exit(9);
         }
-        if self.says(&format!("always-die-{word}")) {
+        if self.says(&format!("always-die-{word}")) || self.is_next_death(word) {
+            eprintln!("the script dies at {word}");
             std::process::exit(9);
         }
         Ok(())
+    }
+
+    /// Whether the first line of a file is this word. The line is removed, so that the next line is for the next agent of the host. With `=`
+    /// before the word the agent goes on.
+    fn is_next_death(&self, word: &str) -> bool {
+        let Some(path) = self.words.iter().find_map(|own| own.strip_prefix("deaths=")) else { return false };
+        let deaths = std::fs::read_to_string(path).expect("the file of deaths can be read");
+        let Some((first, rest)) = deaths.split_once('\n') else { return false };
+        if first.trim_start_matches('=') != word {
+            return false;
+        }
+        std::fs::write(path, rest).expect("the file of deaths can be written");
+        first == word
     }
 }
 

@@ -13,6 +13,7 @@ mod host_comparison;
 mod pause;
 mod probe;
 mod provider;
+mod restarts;
 mod restoring;
 mod search;
 mod surroundings;
@@ -31,6 +32,7 @@ pub use blocked_port::BlockedPort;
 pub use conductor::traffic_ns;
 pub use describe::Described;
 pub use error::{PlanFault, RunError, RunErrorKind};
+pub use restarts::RESTARTS_MAX;
 pub use surroundings::{
     Clock, GuestCheck, HostChange, KnownRun, Lab, Launcher, Listener, NoProvider, Policy, Provider,
     ProviderError, Store, StoreProblem, Surroundings, Tokens,

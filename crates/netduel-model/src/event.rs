@@ -15,6 +15,17 @@ pub enum Event {
         /// Which host.
         host: HostName,
     },
+    /// A host lost its agent, and another one is being started there.
+    AgentRestarting {
+        /// Which host.
+        host: HostName,
+        /// Why it was lost, with the host.
+        reason: String,
+        /// Number of the restart, from 1 since the last valid trial of the host.
+        number: u32,
+        /// Its largest value: the loss after that restart ends the run.
+        number_max: u32,
+    },
     /// A host, or a pair of hosts, has a problem that makes figures doubtful; sent before the first trial.
     ProblemFound {
         /// Where and what, in one line.

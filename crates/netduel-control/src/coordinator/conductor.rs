@@ -12,6 +12,7 @@ use netduel_model::warning::Warning;
 use super::conditions::Translated;
 use super::conversation::Hosts;
 use super::error::{PlanFault, RunError, TrialError};
+use super::restarts::{Loss, RESTARTS_MAX, Restarts};
 use super::surroundings::{Lab, Policy, Provider, Store, Surroundings, Tokens};
 use super::timing::agent_limits;
 use crate::launcher::Agents;
@@ -36,7 +37,7 @@ pub(super) struct Conductor<'a> {
     names: BTreeSet<HostName>,
     /// The descriptions of the hosts at the start, since they are locked.
     pub(super) snapshots: BTreeMap<HostName, HostSnapshot>,
-    restarted: BTreeSet<HostName>,
+    restarts: Restarts,
     failures: BTreeMap<ArmName, u32>,
     /// Dropped arms, each with the reason.
     pub(super) dropped: BTreeMap<ArmName, String>,
@@ -72,7 +73,7 @@ impl<'a> Conductor<'a> {
             trial_number: 0,
             names: pairs.flat_map(|pair| [pair.client.clone(), pair.server.clone()]).collect(),
             snapshots: BTreeMap::new(),
-            restarted: BTreeSet::new(),
+            restarts: Restarts::default(),
             failures: BTreeMap::new(),
             dropped: BTreeMap::new(),
             trials: Vec::new(),
@@ -232,6 +233,9 @@ impl<'a> Conductor<'a> {
             // An interrupted trial is not a failure of the arm; a resumed run repeats its block.
             return Ok(Err(TrialError::Interrupted));
         }
+        if trial.is_valid() {
+            self.restarts.forget_losses([&arm.pair.client, &arm.pair.server]);
+        }
         let failed = matches!(trial.validity, Validity::Failed { .. });
         if is_last {
             let outcome = self.after_trial(arm, failed, error);
@@ -323,7 +327,7 @@ impl<'a> Conductor<'a> {
     fn end_refusing_agents(&mut self, arm: &Arm, error: &TrialError) -> bool {
         let (TrialError::Refused { .. } | TrialError::NotTreated(_)) = error else { return false };
         let hosts = [&arm.pair.client, &arm.pair.server];
-        let old: Vec<&HostName> = hosts.into_iter().filter(|host| !self.restarted.contains(*host)).collect();
+        let old: Vec<&HostName> = hosts.into_iter().filter(|host| !self.restarts.has(host)).collect();
         for host in &old {
             self.hosts.end_agent(host);
         }
@@ -331,9 +335,9 @@ impl<'a> Conductor<'a> {
         !old.is_empty()
     }
 
-    /// Restarts lost agents, each once in a run. Other failures affect the trial only.
+    /// Restarts lost agents, each at most [`RESTARTS_MAX`] times without a valid trial of its host between. Other failures affect the trial only.
     pub(super) fn restart_lost_agents(&mut self, mut error: TrialError) -> Result<(), TrialError> {
-        // Another agent may be lost while one is started.
+        // An agent may be lost again while it is started, and so may another one.
         loop {
             let gone: BTreeSet<HostName> =
                 self.names.iter().filter(|host| !self.hosts.is_running(host)).cloned().collect();
@@ -344,16 +348,38 @@ impl<'a> Conductor<'a> {
             if self.hosts.clock.interrupted() {
                 return Err(TrialError::Interrupted);
             }
-            if !self.policy.restarts_agents() || gone.iter().any(|host| self.restarted.contains(host)) {
+            if !self.policy.restarts_agents() {
                 return Err(error);
             }
-            self.restarted.extend(gone.iter().cloned());
+            if self.note_losses(&gone, &error)? {
+                // A link that is down for a moment, or an ssh server that restarts, refuses several connections at once.
+                self.pause()?;
+            }
             let restarted = self.hosts.restart(&gone);
             self.warn();
             if let Some(other) = restarted? {
                 error = other;
             }
         }
+    }
+
+    /// Notes why hosts have no agent, and shows each restart that follows. Returns whether it is not the first one of a host. `error`: the reason
+    /// for a host whose agent the coordinator ended.
+    ///
+    /// # Errors
+    /// When a host lost its agent too often.
+    fn note_losses(&mut self, gone: &BTreeSet<HostName>, error: &TrialError) -> Result<bool, TrialError> {
+        let mut is_repeated = false;
+        for host in gone {
+            let loss = self.hosts.take_loss(host).unwrap_or_else(|| Loss::of(error));
+            let reason = loss.reason.clone();
+            let lost = |error| TrialError::Lost { host: host.clone(), error: Box::new(error) };
+            let number = self.restarts.note(host, loss).map_err(lost)?;
+            is_repeated |= number > 1;
+            let host = host.clone();
+            self.tell(Event::AgentRestarting { host, reason, number, number_max: RESTARTS_MAX });
+        }
+        Ok(is_repeated)
     }
 
     pub(super) fn end_of(error: TrialError) -> Result<RunEnd, RunError> {

@@ -12,6 +12,7 @@ use netduel_model::warning::Warning;
 
 use super::error::{PlanFault, RunError, TrialError};
 use super::host::{EndWords, HostLink};
+use super::restarts::Loss;
 use super::restoring::NotRestored;
 use super::surroundings::{Clock, Launcher, Listener};
 use super::timing::restore_timeout_ns;
@@ -45,6 +46,8 @@ pub(super) struct Hosts<'a> {
     /// Warnings for the next [`Self::take_warnings`].
     warnings: Vec<Warning>,
     pub(super) not_restored: NotRestored,
+    /// Why each host lost its agent last, unless [`Self::take_loss`] has taken it.
+    losses: BTreeMap<HostName, Loss>,
     /// When agents abandon their coordinator.
     limits: Limits,
     /// The hosts whose agents hold the locks of their network stacks, each with the run.
@@ -75,6 +78,7 @@ impl<'a> Hosts<'a> {
             events: VecDeque::new(),
             warnings: Vec::new(),
             not_restored: NotRestored::default(),
+            losses: BTreeMap::new(),
             limits,
             locks: BTreeMap::new(),
             killed: BTreeMap::new(),
@@ -103,31 +107,46 @@ impl<'a> Hosts<'a> {
         Ok(snapshots)
     }
 
-    /// Starts new agents for hosts that lost theirs, and locks the network stacks that those had locked. A failure of one of them is an error;
-    /// the loss of another host's agent meanwhile is returned.
+    /// Starts new agents for hosts that lost theirs, and locks the network stacks that those had locked. The first loss of an agent meanwhile, of
+    /// one of these hosts or of another, is returned; the agents of the others are ready nevertheless.
+    ///
+    /// # Errors
+    /// A refusal, an interrupt, and a guard that does not end: it would undo the changes of the next agent of its host.
     pub(super) fn restart(&mut self, gone: &BTreeSet<HostName>) -> Result<Option<TrialError>, TrialError> {
         for host in gone {
             self.wait_for_guard(host)?;
         }
+        let mut lost = None;
         for host in gone {
-            self.launch(host)?;
+            let launched = self.launch(host);
+            keep_loss(launched, &mut lost)?;
         }
-        let mut other = None;
         for host in gone {
-            let hello = self.answer(host);
-            self.of_this_host(host, hello, &mut other)?;
-            let message = ToAgent::Describe { without_metadata: false };
-            let answer = self.ask(host, &message, DESCRIBE_TIMEOUT_NS);
-            let answer = self.of_this_host(host, answer, &mut other)?;
-            self.described(host, answer)?;
-            (self.listener)(Event::HostReady { host: host.clone() });
-            if let Some(run) = self.locks.get(host).cloned() {
-                let locked = self.ask(host, &ToAgent::LockHost { run }, LOCK_TIMEOUT_NS);
-                let locked = self.of_this_host(host, locked, &mut other)?;
-                not_busy(host, locked)?;
+            // It has no agent when its start has failed, or when that was lost while another one answered.
+            if self.is_running(host) {
+                let ready = self.make_ready(host, &mut lost);
+                keep_loss(ready, &mut lost)?;
             }
         }
-        Ok(other)
+        Ok(lost)
+    }
+
+    /// Waits for a started agent, describes its host, and locks what the former agent had locked. The first loss of the agent of another host
+    /// meanwhile is put into `other`.
+    fn make_ready(&mut self, host: &HostName, other: &mut Option<TrialError>) -> Result<(), TrialError> {
+        let hello = self.answer(host);
+        self.of_this_host(host, hello, other)?;
+        let answer = self.ask(host, &ToAgent::Describe { without_metadata: false }, DESCRIBE_TIMEOUT_NS);
+        let answer = self.of_this_host(host, answer, other)?;
+        self.described(host, answer)?;
+        (self.listener)(Event::HostReady { host: host.clone() });
+        if let Some(run) = self.locks.get(host).cloned() {
+            let locked = self.ask(host, &ToAgent::LockHost { run }, LOCK_TIMEOUT_NS);
+            let locked = self.of_this_host(host, locked, other)?;
+            not_busy(host, locked)?;
+        }
+        self.losses.remove(host);
+        Ok(())
     }
 
     /// Waits until all processes of the killed agent of a host have ended: its guard would undo the changes of the next agent.
@@ -189,14 +208,15 @@ impl<'a> Hosts<'a> {
     }
 
     pub(super) fn launch(&mut self, name: &HostName) -> Result<(), TrialError> {
-        let lost = |error: RunError| TrialError::Lost { host: name.clone(), error: Box::new(error) };
         let host = self.plan.hosts.get(name).ok_or_else(|| PlanFault::NoHost { host: name.clone() })?;
-        let argv = (self.launcher)(name, host)
-            .map_err(|reason| lost(RunError::NoLauncher { host: name.clone(), reason }))?;
+        let argv = match (self.launcher)(name, host) {
+            Ok(argv) => argv,
+            Err(reason) => return Err(self.lost(name, RunError::NoLauncher { host: name.clone(), reason })),
+        };
         self.last_id += 1;
-        self.agents
-            .start(self.last_id, name.as_str(), &argv)
-            .map_err(|error| lost(RunError::Launch(error)))?;
+        if let Err(error) = self.agents.start(self.last_id, name.as_str(), &argv) {
+            return Err(self.lost(name, RunError::Launch(error)));
+        }
         let now_ns = self.clock.now_ns();
         let (link, line) = HostLink::open(name, self.last_id, self.limits, now_ns);
         self.agents.send(link.id, &line);
@@ -470,14 +490,37 @@ impl<'a> Hosts<'a> {
         self.events.retain(|(from, event)| {
             from != host || matches!(event, AgentEvent::Answer(FromAgent::Bye { .. }))
         });
-        let host = host.clone();
+        let name = host.clone();
         let error = match (error, own_reason) {
-            (Some(source), _) => RunError::Peer { host: host.clone(), source, last_words },
-            (None, Some(reason)) => RunError::Disconnected { host: host.clone(), reason },
-            (None, None) if was_started => RunError::Vanished { host: host.clone(), how, last_words },
-            (None, None) => RunError::NotStarted { host: host.clone(), how, last_words },
+            (Some(source), _) => RunError::Peer { host: name, source, last_words },
+            (None, Some(reason)) => RunError::Disconnected { host: name, reason },
+            (None, None) if was_started => RunError::Vanished { host: name, how, last_words },
+            (None, None) => RunError::NotStarted { host: name, how, last_words },
         };
-        TrialError::Lost { host, error: Box::new(error) }
+        self.lost(host, error)
+    }
+
+    /// Notes that a host has no agent, and returns the reason as an error.
+    fn lost(&mut self, host: &HostName, error: RunError) -> TrialError {
+        let error = TrialError::Lost { host: host.clone(), error: Box::new(error) };
+        self.losses.insert(host.clone(), Loss::of(&error));
+        error
+    }
+
+    /// Why a host lost its agent last; `None` when that was taken, or when the coordinator ended the agent.
+    pub(super) fn take_loss(&mut self, host: &HostName) -> Option<Loss> {
+        self.losses.remove(host)
+    }
+}
+
+/// Keeps the first loss of an agent; any other error is returned.
+fn keep_loss(result: Result<(), TrialError>, lost: &mut Option<TrialError>) -> Result<(), TrialError> {
+    match result {
+        Err(error @ TrialError::Lost { .. }) => {
+            lost.get_or_insert(error);
+            Ok(())
+        }
+        other => other,
     }
 }
 

@@ -55,6 +55,19 @@ pub enum RunError {
         /// The last lines of its standard error.
         last_words: String,
     },
+    /// The agents of a host were lost one after the other.
+    #[error(
+        "host {host} lost its agent {} times without a valid trial between: {}",
+        .reasons.len(), numbered(.reasons)
+    )]
+    LostRepeatedly {
+        /// The host.
+        host: HostName,
+        /// The kind of the last loss.
+        kind: RunErrorKind,
+        /// Why each was lost, the first one first.
+        reasons: Vec<String>,
+    },
     /// The connection to a paired server ended.
     #[error("host {host}: {reason}")]
     Disconnected {
@@ -209,6 +222,22 @@ pub enum RunErrorKind {
     Internal,
 }
 
+/// Reasons in one line, each with its number. Successive reasons that are the same are one with both numbers.
+fn numbered(reasons: &[String]) -> String {
+    let mut groups: Vec<(usize, usize, &str)> = Vec::new();
+    for (number, reason) in (1..).zip(reasons) {
+        let reason = reason.as_str();
+        match groups.last_mut() {
+            Some((_, last, text)) if *text == reason => *last = number,
+            _ => groups.push((number, number, reason)),
+        }
+    }
+    let words = groups.into_iter().map(|(first, last, text)| {
+        if first == last { format!("({first}) {text}") } else { format!("({first} to {last}) {text}") }
+    });
+    words.collect::<Vec<_>>().join("; ")
+}
+
 impl RunError {
     /// The kind.
     pub fn kind(&self) -> RunErrorKind {
@@ -226,6 +255,7 @@ impl RunError {
             | Self::AddressElsewhere { .. }
             | Self::NotRestored { .. } => RunErrorKind::Host,
             Self::Refused { kind, .. } => (*kind).into(),
+            Self::LostRepeatedly { kind, .. } => *kind,
             Self::Store(_) => RunErrorKind::Store,
             Self::Plan(_) => RunErrorKind::Usage,
             Self::Lab(_) => RunErrorKind::Lab,

@@ -78,18 +78,16 @@ impl Conductor<'_> {
         let deadline_ns = self.hosts.clock.now_ns().saturating_add(start.0);
         let gone = BTreeSet::from([host.clone()]);
         loop {
-            match self.hosts.restart(&gone) {
+            let error = match self.hosts.restart(&gone) {
                 Ok(None) => return Ok(()),
-                Ok(Some(other)) => return Err(other),
-                // ssh finds no server yet.
-                Err(TrialError::Lost { host: lost, error })
-                    if lost == *host && self.hosts.clock.now_ns() < deadline_ns =>
-                {
-                    drop(error);
-                    self.pause()?;
-                }
-                Err(error) => return Err(error),
+                Ok(Some(error)) | Err(error) => error,
+            };
+            // ssh finds no server yet.
+            let is_own = matches!(&error, TrialError::Lost { host: lost, .. } if lost == host);
+            if !is_own || self.hosts.clock.now_ns() >= deadline_ns {
+                return Err(error);
             }
+            self.pause()?;
         }
     }
 
@@ -136,7 +134,8 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    fn pause(&mut self) -> Result<(), TrialError> {
+    /// Waits before the next look or attempt.
+    pub(super) fn pause(&mut self) -> Result<(), TrialError> {
         self.hosts.clock.wait(INTERVAL);
         if self.hosts.clock.interrupted() { Err(TrialError::Interrupted) } else { Ok(()) }
     }

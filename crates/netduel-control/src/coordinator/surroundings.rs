@@ -64,7 +64,7 @@ pub trait Policy {
     fn locks_hosts(&self) -> bool {
         true
     }
-    /// Whether a lost agent is restarted, once per host, for the remaining trials.
+    /// Whether lost agents are restarted for the remaining trials.
     fn restarts_agents(&self) -> bool {
         true
     }

@@ -261,9 +261,9 @@ fn block_that_cannot_be_compared_does_not_count() {
 
 #[test]
 fn last_trial_of_a_block_that_loses_an_agent_for_good_has_its_own_reason() {
-    // The agent dies in every trial, and is restarted once.
+    // The agent dies in every trial, and is restarted three times.
     let mut script = Script::default().host("b", &["always-die-result"]);
     run(&plan(FOUR_TRIALS), &mut script).unwrap_err();
-    assert_eq!(attempts_of(&script.stored), [(0, 0), (0, 0)]);
+    assert_eq!(attempts_of(&script.stored), [(0, 0), (0, 0), (1, 0), (1, 0)]);
     assert!(reasons(&script.stored).iter().all(|reason| reason.starts_with("host b vanished")));
 }

@@ -115,15 +115,6 @@ fn agent_that_dies_in_a_trial_is_restarted_and_the_run_continues() {
 }
 
 #[test]
-fn second_death_of_an_agent_ends_the_run_and_keeps_finished_trials() {
-    let mut script = Script::default().host("b", &["always-die-result"]);
-    let error = run(&plan(FOUR_TRIALS), &mut script).unwrap_err();
-    assert_eq!(error.kind(), RunErrorKind::Host);
-    assert_eq!(script.stored.len(), 2, "the trial of each death is stored as failed");
-    assert!(matches!(script.events.last(), Some(Event::RunFinished { end: RunEnd::Failed { .. } })));
-}
-
-#[test]
 fn refused_treatment_fails_the_trial_and_applied_ones_are_undone() {
     let mut script = Script::default().host("b", &["refuse-apply"]);
     let log = logged(&mut script);

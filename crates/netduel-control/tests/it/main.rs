@@ -7,6 +7,7 @@ mod launching;
 mod messages;
 mod ports;
 mod providing;
+mod restarting;
 mod restoring;
 mod searching;
 mod serving;

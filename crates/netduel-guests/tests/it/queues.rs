@@ -128,7 +128,7 @@ pub fn aborted_stream_sends_nothing_afterwards(bed: &mut Bed, coordinator: &Coor
 
 /// The process that runs a plan. Its wrapper, which is the child here, passes no signal on.
 #[track_caller]
-fn coordinator_of(bed: &Bed, plan: &str) -> Pid {
+pub fn coordinator_of(bed: &Bed, plan: &str) -> Pid {
     let is_coordinator = |id: &String| {
         let read = |file: &str| fs::read_to_string(format!("/proc/{id}/{file}")).unwrap_or_default();
         read("comm").trim() == "netduel" && read("cmdline").split('\0').any(|word| word == plan)

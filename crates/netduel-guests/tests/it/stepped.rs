@@ -6,9 +6,11 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use netduel_guests::{Bed, Guest};
+use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
 use super::coordinator::{Coordinator, plan};
+use super::queues::coordinator_of;
 use super::run;
 
 /// What the four trials of a stepped run are.
@@ -26,6 +28,7 @@ pub struct Steps<'a> {
 /// A run. A treatment of the client waits until the test lets each trial begin.
 pub struct SteppedRun {
     process: Child,
+    plan: String,
     /// Reads the report; taken when it is there.
     report: Option<JoinHandle<String>>,
     lines: Lines<BufReader<ChildStderr>>,
@@ -61,7 +64,7 @@ impl SteppedRun {
         let lines = BufReader::new(process.stderr.take().unwrap()).lines();
         let report = process.stdout.take().unwrap();
         let report = thread::spawn(move || std::io::read_to_string(report).unwrap());
-        Self { process, report: Some(report), lines, seen: Vec::new() }
+        Self { process, plan, report: Some(report), lines, seen: Vec::new() }
     }
 
     /// Lets a trial begin, makes the change when half a second of its traffic has passed, and returns the line about the trial.
@@ -135,6 +138,11 @@ impl SteppedRun {
             }
         }
         panic!("no trial after {:#?}", self.seen);
+    }
+
+    /// Ends the run as Ctrl-C does.
+    pub fn interrupt(&self, bed: &Bed) {
+        kill_process(coordinator_of(bed, &self.plan), Signal::INT).unwrap();
     }
 
     /// The report at the run's end and what the run printed, whatever its exit code.

@@ -132,6 +132,9 @@ impl Progress {
     pub fn event(&mut self, event: &Event) {
         match event {
             Event::HostReady { host } => self.line(&format!("host {host} is ready")),
+            Event::AgentRestarting { reason, number, number_max, .. } => {
+                self.important(&format!("{reason}; starting its agent again ({number} of {number_max})"));
+            }
             Event::ProblemFound { text } => self.important(text),
             Event::ResourcesChanging { host, change } => self.line(&format!("changing {change} ({host})")),
             Event::RunStarted { id, trials_max, trials_done } => {

@@ -181,7 +181,10 @@ impl State {
                 self.dropped.insert(arm.clone());
             }
             // The lines of the progress are the messages.
-            Event::HostReady { .. } | Event::ProblemFound { .. } | Event::Warned { .. } => {}
+            Event::HostReady { .. }
+            | Event::AgentRestarting { .. }
+            | Event::ProblemFound { .. }
+            | Event::Warned { .. } => {}
             Event::RunStarted { id, trials_max, trials_done } => {
                 self.id = Some(id.clone());
                 self.run_started((*trials_max, *trials_done), now_ns);
