@@ -75,6 +75,10 @@ impl Agent {
             host: host.clone(),
             local_ns: now_ns,
             is_dead: false,
+            dies_in: match fault {
+                Some(StartFault::DiesIn(task)) => Some(task),
+                _ => None,
+            },
             done_ns: None,
             is_reset: false,
             output: Vec::new(),

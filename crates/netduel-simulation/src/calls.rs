@@ -143,7 +143,7 @@ impl World {
         self.postpone(self.now_ns - from_ns);
         let is_over = self.setting.reach == Reach::Far || is_gone(self);
         let how = self.agents.get(&id).filter(|_| is_gone(self)).map(|agent| agent.status);
-        Ended { status: how.map(ExitStatus::from_raw), last_words: String::new(), is_over }
+        Ended { status: how.map(ExitStatus::from_raw), is_over, ..Ended::default() }
     }
 
     /// The coordinator's end of a connection is closed.

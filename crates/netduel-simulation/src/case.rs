@@ -4,10 +4,12 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use netduel_control::coordinator::{RunError, RunErrorKind};
+use netduel_control::coordinator::{RESTARTS_MAX, RunError, RunErrorKind};
 use netduel_model::run::RunEnd;
 
-use crate::fault::{CoordinatorFault, Fault, HostFault, LocalCall, Task, TaskFault, draw};
+use crate::fault::{
+    CoordinatorFault, Fault, HostFault, LocalCall, StartFault, Task, TaskFault, draw, draw_restarts,
+};
 use crate::ledger::Ledger;
 use crate::random::{Random, Stream};
 use crate::sabotage::Sabotage;
@@ -54,7 +56,8 @@ impl Case {
     /// A seed with all faults that it generates.
     pub fn of(seed: u64) -> Self {
         let setting = Setting::of(seed);
-        let parts = draw(&mut Random::new(seed, Stream::Faults), &setting);
+        let mut parts = draw(&mut Random::new(seed, Stream::Faults), &setting);
+        draw_restarts(&mut Random::new(seed, Stream::Restarts), &setting, &mut parts);
         Self { seed, parts, sabotage: None }
     }
 
@@ -222,7 +225,8 @@ fn is_of_making(result: &Result<RunEnd, RunError>) -> bool {
     result.is_err() || matches!(result, Ok(RunEnd::Interrupted))
 }
 
-/// Whether a run must survive its faults: at most one at each host, and only faults that a restarted agent does not have.
+/// Whether a run must survive its faults: at most one at each host, and only faults that a restarted agent does not have. Beside it, restarts
+/// may fail as long as one is left.
 fn is_bearable(hits: &[Fault], setting: &Setting) -> bool {
     let is_bearable = |fault: &Fault| match fault {
         Fault::Task { task, fault, .. } => {
@@ -242,11 +246,75 @@ fn is_bearable(hits: &[Fault], setting: &Setting) -> bool {
         Fault::Local { call, .. } => {
             !matches!(call, LocalCall::Store | LocalCall::Reserve | LocalCall::HostsKnown)
         }
-        Fault::Start { .. } => false,
+        // The first start of a part is not a restart.
+        Fault::Start { nth, fault, .. } => *nth > 0 && is_of_one_start(*fault),
     };
-    let once = |fault: &Fault| {
-        fault.host().is_none_or(|host| hits.iter().filter(|other| other.host() == Some(host)).count() == 1)
+    let are_few = |fault: &Fault| {
+        fault.host().is_none_or(|host| {
+            let of_host = hits.iter().filter(|other| other.host() == Some(host));
+            let (starts, others): (Vec<&Fault>, Vec<&Fault>) =
+                of_host.partition(|other| matches!(other, Fault::Start { .. }));
+            others.len() <= 1 && starts.len() < RESTARTS_MAX as usize
+        })
     };
     let is_restored_in_time = setting.guard_ns < 30 * SECOND;
-    !setting.is_quick && is_restored_in_time && hits.iter().all(|fault| is_bearable(fault) && once(fault))
+    !setting.is_quick && is_restored_in_time && hits.iter().all(|fault| is_bearable(fault) && are_few(fault))
+}
+
+/// Whether the next start of an agent on the host is not affected.
+fn is_of_one_start(fault: StartFault) -> bool {
+    matches!(
+        fault,
+        StartFault::NoLauncher | StartFault::NotRun | StartFault::EndsAtOnce | StartFault::DiesIn(_)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A setting in which an agent that is killed costs a trial, and nothing else ends the run early.
+    fn is_plain(setting: &Setting) -> bool {
+        let ends_early = setting.enough_trials.is_some() || setting.plan.design.budget.is_some();
+        !setting.is_quick && !ends_early && setting.plan.lab.is_none() && setting.guard_ns < SECOND
+    }
+
+    /// A run in which an agent is killed at the start of its first trial, and so many that take its place are killed in a task.
+    fn play_with(restarts: u32, task: Task) -> Verdict {
+        let plain = (0..1_000).map(|seed| (seed, Setting::of(seed))).find(|(_, setting)| is_plain(setting));
+        let (seed, setting) = plain.expect("one of a thousand settings is plain");
+        let host = setting.plan.arms[0].pair.client.clone();
+        let fault = TaskFault::CrashBefore;
+        let killed = Fault::Task { host: host.clone(), task: Task::Start, nth: 0, fault };
+        let again = (1..=restarts).map(|nth| {
+            let fault = StartFault::DiesIn(task);
+            Fault::Start { host: host.clone(), nth, fault }
+        });
+        let faults = std::iter::once(killed).chain(again).collect();
+        Case { seed, parts: vec![faults], sabotage: None }.play(false)
+    }
+
+    #[test]
+    fn run_survives_agents_that_are_killed_in_all_restarts_but_the_last() {
+        for restarts in 0..RESTARTS_MAX {
+            let verdict = play_with(restarts, Task::Describe);
+            assert_eq!((verdict.violations, verdict.hits), (Vec::new(), 1 + restarts as usize));
+            assert_eq!(verdict.ends, ["BlockLimitReached"], "{restarts} restarts in vain");
+        }
+    }
+
+    #[test]
+    fn run_whose_restarts_all_fail_ends_and_is_resumed() {
+        let verdict = play_with(RESTARTS_MAX, Task::Describe);
+        assert_eq!((verdict.violations, verdict.hits), (Vec::new(), 1 + RESTARTS_MAX as usize));
+        let [first, second] = &verdict.ends[..] else { panic!("{:?}", verdict.ends) };
+        assert!(first.starts_with("error: host ") && first.contains(" lost its agent 4 times "), "{first}");
+        assert_eq!(second, "BlockLimitReached");
+    }
+
+    #[test]
+    fn lock_is_taken_again_by_the_restart_that_succeeds() {
+        let verdict = play_with(RESTARTS_MAX - 1, Task::Lock);
+        assert_eq!((verdict.violations, verdict.ends), (Vec::new(), vec!["BlockLimitReached".to_owned()]));
+    }
 }

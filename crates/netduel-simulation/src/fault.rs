@@ -1,6 +1,7 @@
 //! Faults of a simulated run, generated from a seed. Faults are independent, so a failing seed can be shrunk to a few of them.
 use std::fmt;
 
+use netduel_control::coordinator::RESTARTS_MAX;
 use netduel_model::ids::HostName;
 
 use crate::random::Random;
@@ -94,6 +95,8 @@ pub enum StartFault {
     Banner(usize),
     /// It ends at once.
     EndsAtOnce,
+    /// It is killed in this task.
+    DiesIn(Task),
     /// Another run has locked the host.
     Busy,
 }
@@ -272,6 +275,28 @@ pub fn draw(random: &mut Random, setting: &Setting) -> Vec<Vec<Fault>> {
         parts.push((0..count).map(|_| Fault::draw(random, setting)).collect());
     }
     parts
+}
+
+/// Agents that are killed or not started in place of lost ones, up to so many in a row that the run ends. They have random numbers of their
+/// own: a restart is rare, so one of the other faults would hardly ever meet one.
+pub fn draw_restarts(random: &mut Random, setting: &Setting, parts: &mut [Vec<Fault>]) {
+    let hosts: Vec<&HostName> = setting.plan.hosts.keys().collect();
+    for part in parts {
+        if !random.once_in(3) {
+            continue;
+        }
+        let host = random.pick(&hosts);
+        for nth in 1..=random.between(1, u64::from(RESTARTS_MAX)) as u32 {
+            let fault = random.pick(&[
+                StartFault::NoLauncher,
+                StartFault::NotRun,
+                StartFault::EndsAtOnce,
+                StartFault::DiesIn(Task::Describe),
+                StartFault::DiesIn(Task::Lock),
+            ]);
+            part.push(Fault::Start { host: host.clone(), nth, fault });
+        }
+    }
 }
 
 impl fmt::Display for Fault {

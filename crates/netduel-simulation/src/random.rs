@@ -17,6 +17,8 @@ pub enum Stream {
     Wire,
     /// Damage of the run file between two parts of the run.
     Damage,
+    /// Agents that are lost again in their restart.
+    Restarts,
 }
 
 impl Random {

@@ -165,7 +165,7 @@ impl Agents for Handle {
         self.step();
         let mut outside = self.0.borrow_mut();
         if outside.has(Sabotage::LeavesAgents) {
-            return Ended { status: None, last_words: String::new(), is_over: true };
+            return Ended { is_over: true, ..Ended::default() };
         }
         let id = outside.agent(id);
         outside.world.end(id, patience.as_nanos() as u64)
@@ -204,6 +204,7 @@ impl Handle {
         let none = |fault: &&Fault| matches!(fault, Fault::Start { host, nth, fault: StartFault::NoLauncher } if host == name && *nth == number);
         if let Some(fault) = truth.faults.iter().find(none).cloned() {
             truth.hit.push((outside.world.now_ns, fault));
+            truth.host(name).not_started();
             return Err("the simulation has no launcher".to_owned());
         }
         Ok(vec!["agent".to_owned()])
@@ -216,6 +217,9 @@ impl Handle {
             Event::TrialStarted { slot, .. } => {
                 outside.world.note(format_args!("trial: {slot:?}"));
                 outside.world.judge_locks();
+            }
+            Event::AgentRestarting { host, number, reason, .. } => {
+                outside.world.note(format_args!("restart {number} on {host}: {reason}"));
             }
             Event::RunFinished { end } => outside.world.note(format_args!("the run ends: {end:?}")),
             Event::Warned { .. } if outside.has(Sabotage::HidesWarnings) => return,

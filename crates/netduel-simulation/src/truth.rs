@@ -107,6 +107,11 @@ impl HostTruth {
     pub fn starts(&self) -> u32 {
         self.starts
     }
+
+    /// Counts a start for which there was no launcher.
+    pub fn not_started(&mut self) {
+        next(&mut self.starts);
+    }
 }
 
 fn next(count: &mut u32) -> u32 {

@@ -39,6 +39,8 @@ pub struct Body {
     pub local_ns: u64,
     /// Whether it was killed: it does not clean up at its end.
     pub is_dead: bool,
+    /// The task in which it is killed.
+    pub dies_in: Option<Task>,
     /// Scheduled end of its traffic.
     pub done_ns: Option<u64>,
     /// Whether the other end of its traffic has ended.
@@ -130,6 +132,10 @@ impl SimulatedWork {
     /// Begins a task: time passes, and its fault occurs.
     fn begin(&self, task: Task) -> Option<TaskFault> {
         if self.is_dead() {
+            return Some(TaskFault::CrashBefore);
+        }
+        if self.process.0.borrow().dies_in == Some(task) {
+            self.process.0.borrow_mut().is_dead = true;
             return Some(TaskFault::CrashBefore);
         }
         let now_ns = self.process.now_ns();
