@@ -52,12 +52,7 @@ pub fn describe<'a>(
     conversation::Hosts::new(plan, agents, (clock, launcher, listener), limits).describe(metadata)
 }
 
-/// Runs a plan to its end over agent processes, which it starts and ends.
-pub fn run<'a>(plan: &'a ResolvedPlan, surroundings: Surroundings<'a>) -> Result<RunEnd, RunError> {
-    run_over(plan, surroundings, Box::new(Processes::new()))
-}
-
-/// Runs a plan to its end over the given agents.
+/// Runs a plan to its end over the given agents, which it starts and ends.
 pub fn run_over<'a>(
     plan: &'a ResolvedPlan,
     surroundings: Surroundings<'a>,

@@ -90,13 +90,14 @@ impl HostLink {
     /// The end of the agent's process.
     pub fn end_words(&self, ended: &Ended) -> EndWords {
         let banner = self.peer.unanswered_banner().join(" / ");
+        let is_silent = ended.last_words.is_empty() && ended.connection.is_none();
         let how = match ended.status {
             // Shells and ssh end with this status when they do not find the command, and a program whose libraries cannot be loaded.
             Some(status) if status.code() == Some(127) && !ended.last_words.contains(LIBRARIES) => {
                 format!("{status}: install netduel there, in a folder of its PATH")
             }
             // ssh(1) ends with this status, too, and leaves it to its master process to print why.
-            Some(status) if status.code() == Some(255) && ended.last_words.is_empty() => {
+            Some(status) if status.code() == Some(255) && is_silent => {
                 format!("{status}, as ssh ends when its connection is lost or a signal ends its command")
             }
             Some(status) => status.to_string(),
@@ -109,7 +110,9 @@ impl HostLink {
         let own_reason = ended.last_words.lines().last().and_then(|line| line.strip_prefix("netduel: "));
         EndWords {
             how,
-            last_words: part("it printed", &banner) + &part("its last output", &ended.last_words),
+            last_words: part("it printed", &banner)
+                + &part("its last output", &ended.last_words)
+                + &part("its connection ended with", ended.connection.as_deref().unwrap_or_default()),
             own_reason: own_reason.map(str::to_owned),
         }
     }
@@ -126,15 +129,26 @@ mod tests {
 
     #[test]
     fn status_of_ssh_is_explained_when_nothing_else_is() {
-        let how = |code: i32, last_words: &str| {
+        let words = |code: i32, last_words: &str, connection: Option<&str>| {
             let limits = Limits { total: Nanos(1), idle: Nanos(1), progress: Limits::PROGRESS };
             let (link, _) = HostLink::open(&HostName::new("a").unwrap(), 1, limits, 0);
             let status = Some(ExitStatus::from_raw(code << 8));
-            link.end_words(&Ended { status, last_words: last_words.to_owned(), is_over: true }).how
+            let (last_words, connection) = (last_words.to_owned(), connection.map(str::to_owned));
+            link.end_words(&Ended { status, last_words, connection, is_over: true })
         };
+        let how = |code: i32, last_words: &str| words(code, last_words, None).how;
         let explained = how(255, "");
         assert!(explained.starts_with("exit status: 255, as ssh ends when its connection is lost"));
         assert_eq!(how(255, "Permission denied (publickey)."), "exit status: 255");
         assert_eq!(how(1, ""), "exit status: 1");
+        let timeout = Some("Timeout, server vm1 not responding.");
+        let EndWords { how, last_words, .. } = words(255, "netduel: a warning", timeout);
+        assert_eq!(how, "exit status: 255");
+        assert_eq!(
+            last_words,
+            "; its last output: netduel: a warning; its connection ended with: Timeout, server vm1 not \
+             responding."
+        );
+        assert_eq!(words(255, "", timeout).how, "exit status: 255");
     }
 }

@@ -58,6 +58,8 @@ pub struct Ended {
     pub status: Option<ExitStatus>,
     /// The last lines of its standard error.
     pub last_words: String,
+    /// The last line that the connection to its host printed, where that has a process of its own and has ended.
+    pub connection: Option<String>,
     /// Whether all processes that it started have ended, its guard among them. A running guard may still restore the host.
     pub is_over: bool,
 }

@@ -136,7 +136,7 @@ impl AgentProcess {
         let status = status.flatten();
         let kept = self.last_words.lock().unwrap_or_else(PoisonError::into_inner);
         let last_words = kept.iter().cloned().collect::<Vec<_>>().join("\n");
-        (Ended { status, last_words, is_over }, guard)
+        (Ended { status, last_words, connection: None, is_over }, guard)
     }
 }
 

@@ -1,4 +1,5 @@
 //! The coordinator's environment: launchers, the lab, the store, the clock, Ctrl-C.
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ use crate::exit::{Failure, Kind, OrFail as _, chain};
 use crate::run::live::Controls;
 use crate::run::outcome::stopped_before_trials;
 use crate::run::path_events::PathEvents;
-use crate::ssh::{NotPrepared, OnFailure, SshHosts};
+use crate::ssh::{NotPrepared, OnFailure, SshAgents, SshHosts};
 use crate::{named_namespace, program, signal};
 
 /// Origin of a run.
@@ -135,10 +136,12 @@ impl System {
             };
             return (result, self.closed());
         }
+        // Their connections start agents, and have the last words of lost ones.
+        let ssh = RefCell::new(std::mem::take(&mut self.ssh));
         let surroundings = Surroundings {
             clock: &self.clock,
             launcher: &mut |name, host| {
-                let argv = agent_argv(name, host, lab_name.as_ref(), &mut self.ssh)?;
+                let argv = agent_argv(name, host, lab_name.as_ref(), &mut ssh.borrow_mut())?;
                 Ok(argv.into_iter().chain(self.agent_arguments.iter().cloned()).collect())
             },
             listener: &mut |event| listener(&event),
@@ -148,7 +151,7 @@ impl System {
             provider: &mut *self.provider,
             policy,
         };
-        let result = coordinator::run(&self.plan, surroundings);
+        let result = coordinator::run_over(&self.plan, surroundings, Box::new(SshAgents::new(&ssh)));
         (result, self.closed())
     }
 

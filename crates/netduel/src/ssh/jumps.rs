@@ -24,7 +24,7 @@ const NEXT_HOST: &str = "'[%h]:%p'";
 const SOME_PROXY: [&str; 2] = ["ProxyCommand=ssh", "ProxyUseFdpass=no"];
 
 /// The way to a host.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Way {
     /// The options of the host beside those of every host: the way over its jump hosts.
     pub options: Vec<String>,

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use netduel_control::launcher::{AgentProcess, Arrival, Ended};
 use netduel_model::ids::HostName;
+use netduel_model::plain_text::plain;
 use netduel_model::plan::SshHost;
 use netduel_sys::clock::monotonic_ns;
 
@@ -26,6 +27,9 @@ const ALIVE: [&str; 4] = ["-o", "ServerAliveInterval=10", "-o", "ServerAliveCoun
 const ANSWER_LEN_MAX: usize = 256 << 10;
 /// Interval of the checks of [`Stop`].
 const STOP_INTERVAL: Duration = Duration::from_millis(50);
+/// How long a connection may take to end after one of its sessions has: ssh ends them by its own end. A session whose command a signal has ended
+/// is followed by nothing.
+const FOLLOWING: Duration = Duration::from_secs(1);
 /// Timeout of the end of a connection: its agents have ended.
 const END_PATIENCE: Duration = Duration::from_secs(3);
 /// Unread pieces of output.
@@ -111,6 +115,27 @@ impl Master {
         obstacle::of_connection(&self.ssh, &self.way.hosts, self.is_first, status, &printed)
     }
 
+    /// The last line that ssh printed when the connection has ended, or ends after the session that has just ended. `None` while it lives. It is from
+    /// outside, so it has no control characters; [`AgentProcess`] limits its length.
+    pub fn last_line(&mut self) -> Option<String> {
+        self.last_line_within(FOLLOWING)
+    }
+
+    fn last_line_within(&mut self, patience: Duration) -> Option<String> {
+        let deadline_ns = monotonic_ns().saturating_add(patience.as_nanos() as u64);
+        loop {
+            let left_ns = deadline_ns.saturating_sub(monotonic_ns());
+            match self.arrivals.recv_timeout(Duration::from_nanos(left_ns)) {
+                // What a start file of the shell left running prints.
+                Ok((_, Arrival::Bytes(_))) if left_ns > 0 => {}
+                Ok((_, Arrival::Bytes(_))) | Err(RecvTimeoutError::Timeout) => return None,
+                Ok((_, Arrival::End)) | Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        let printed = self.end(END_PATIENCE).last_words;
+        printed.lines().map(|line| plain(line.trim())).rfind(|line| !line.is_empty())
+    }
+
     /// The argv of another session, which runs `command` there.
     pub fn session_argv(&self, command: &str) -> Vec<String> {
         let own = ["-o", "ControlMaster=no", "-o", CONNECT_TIMEOUT, "-S"].map(str::to_owned);
@@ -133,5 +158,51 @@ impl Drop for Master {
         self.end(END_PATIENCE);
         // An ssh that was killed, for example during a command that does not end, leaves it.
         drop(std::fs::remove_file(&self.socket));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It ends a test that would otherwise hang.
+    const LONG: Duration = Duration::from_secs(60);
+
+    /// A connection whose ssh is a script.
+    fn of(script: &str) -> Master {
+        let (sender, arrivals) = sync_channel(ARRIVALS_MAX);
+        let argv = ["sh", "-c", script].map(str::to_owned);
+        let process = AgentProcess::start("vm1", &argv, 0, sender).expect("a shell starts");
+        Master {
+            process: Some(process),
+            arrivals,
+            is_first: false,
+            options: Vec::new(),
+            way: Way::default(),
+            destination: Vec::new(),
+            socket: PathBuf::new(),
+            ssh: SshHost::of("vm1"),
+        }
+    }
+
+    #[test]
+    fn last_line_of_a_lost_connection_is_plain_text_of_limited_length() {
+        let last_line =
+            |printed: &str| of(&format!("printf '{printed}' >&2; exit 255")).last_line_within(LONG);
+        let timeout = last_line(r"Welcome\nTimeout, server vm1 not responding.\r\n\r\n");
+        assert_eq!(timeout.as_deref(), Some("Timeout, server vm1 not responding."));
+        let reset = last_line(r"\033[2JConnection reset by peer\n").expect("a line");
+        assert!(reset.ends_with("Connection reset by peer") && !reset.contains('\u{1b}'), "{reset:?}");
+        assert_eq!(last_line(""), None);
+        let long = of("printf 'x%.0s' $(seq 5000) >&2; exit 255").last_line_within(LONG).expect("a line");
+        assert!(long.len() < 2_000, "{}", long.len());
+    }
+
+    #[test]
+    fn connection_that_lives_has_no_last_line_and_goes_on() {
+        // It ends with its input.
+        let mut living = of("echo busy >&2; cat");
+        assert_eq!(living.last_line_within(Duration::ZERO), None);
+        assert!(living.process.is_some());
     }
 }

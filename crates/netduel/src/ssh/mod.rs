@@ -2,6 +2,7 @@
 //! and knows no messages of agents.
 //!
 //! Every connection ends with this process, however that ends: see [`master`].
+mod agents;
 mod binary;
 mod cloud_init;
 mod compression;
@@ -26,6 +27,7 @@ use std::thread::{self, Builder};
 use netduel_model::ids::HostName;
 use netduel_model::plan::SshHost;
 
+pub use agents::SshAgents;
 use binary::Binaries;
 pub use binary::own_checksum;
 pub use host_keys::known_hosts_of_bed;
@@ -138,6 +140,11 @@ impl SshHosts {
         self.prepared
             .remove(name)
             .unwrap_or_else(|| self.prepare_now(name, ssh).map_err(|obstacle| obstacle.to_string()))
+    }
+
+    /// The last line that the connection of a host printed. `None` while it lives, and for hosts without one.
+    fn last_line(&mut self, name: &HostName) -> Option<String> {
+        self.masters.get_mut(name)?.last_line()
     }
 
     fn prepare_now(&mut self, name: &HostName, ssh: &SshHost) -> Result<Vec<String>, Obstacle> {

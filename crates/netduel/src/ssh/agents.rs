@@ -1,0 +1,56 @@
+//! The agents of a run as processes. A lost one by ssh gets the last line of its connection: ssh leaves it to its master process to print why that
+//! ended. It opens no connection.
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use netduel_control::launcher::{AgentId, Agents, Arrival, Ended, LaunchError, Processes};
+use netduel_model::ids::HostName;
+
+use super::SshHosts;
+
+/// Exit code of ssh(1) when its connection is lost, and when a signal ends its command.
+const LOST: i32 = 255;
+
+/// Processes, of which some are sessions of the connections.
+pub struct SshAgents<'a> {
+    processes: Processes,
+    hosts: BTreeMap<AgentId, HostName>,
+    connections: &'a RefCell<SshHosts>,
+}
+
+impl<'a> SshAgents<'a> {
+    /// Without processes.
+    pub fn new(connections: &'a RefCell<SshHosts>) -> Self {
+        Self { processes: Processes::new(), hosts: BTreeMap::new(), connections }
+    }
+}
+
+impl Agents for SshAgents<'_> {
+    fn start(&mut self, id: AgentId, host: &str, argv: &[String]) -> Result<(), LaunchError> {
+        self.processes.start(id, host, argv)?;
+        self.hosts.extend(HostName::new(host).ok().map(|host| (id, host)));
+        Ok(())
+    }
+
+    fn send(&mut self, id: AgentId, line: &str) {
+        self.processes.send(id, line);
+    }
+
+    fn next_arrival(&mut self, timeout: Duration) -> Option<(AgentId, Arrival)> {
+        self.processes.next_arrival(timeout)
+    }
+
+    fn end(&mut self, id: AgentId, patience: Duration) -> Ended {
+        let ended = self.processes.end(id, patience);
+        let host = self.hosts.remove(&id);
+        let is_lost = ended.status.and_then(|status| status.code()) == Some(LOST);
+        let lost = host.filter(|_| is_lost);
+        let connection = lost.and_then(|host| self.connections.borrow_mut().last_line(&host));
+        Ended { connection, ..ended }
+    }
+
+    fn is_over(&mut self, id: AgentId, patience: Duration) -> bool {
+        self.processes.is_over(id, patience)
+    }
+}
