@@ -271,27 +271,43 @@ fn is_of_one_start(fault: StartFault) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use netduel_model::ids::HostName;
+
     use super::*;
 
-    /// A setting in which an agent that is killed costs a trial, and nothing else ends the run early.
+    /// A setting in which an agent that is killed costs a trial, and nothing else ends the run early. An agent that hangs ends with its launcher.
     fn is_plain(setting: &Setting) -> bool {
         let ends_early = setting.enough_trials.is_some() || setting.plan.design.budget.is_some();
-        !setting.is_quick && !ends_early && setting.plan.lab.is_none() && setting.guard_ns < SECOND
+        let is_whole = !setting.is_quick && !ends_early && setting.plan.lab.is_none();
+        is_whole && setting.guard_ns < SECOND && setting.reach == Reach::Near
+    }
+
+    /// A run in a plain setting, with faults of the client of its first arm.
+    fn play_plain(faults: impl FnOnce(&HostName) -> Vec<Fault>) -> Verdict {
+        let plain = (0..1_000).map(|seed| (seed, Setting::of(seed))).find(|(_, setting)| is_plain(setting));
+        let (seed, setting) = plain.expect("one of a thousand settings is plain");
+        let faults = faults(&setting.plan.arms[0].pair.client);
+        Case { seed, parts: vec![faults], sabotage: None }.play(false)
+    }
+
+    fn in_task(host: &HostName, task: Task, nth: u32, fault: TaskFault) -> Fault {
+        Fault::Task { host: host.clone(), task, nth, fault }
+    }
+
+    /// An agent is killed at the start of its first trial.
+    fn killed(host: &HostName) -> Fault {
+        in_task(host, Task::Start, 0, TaskFault::CrashBefore)
     }
 
     /// A run in which an agent is killed at the start of its first trial, and so many that take its place are killed in a task.
     fn play_with(restarts: u32, task: Task) -> Verdict {
-        let plain = (0..1_000).map(|seed| (seed, Setting::of(seed))).find(|(_, setting)| is_plain(setting));
-        let (seed, setting) = plain.expect("one of a thousand settings is plain");
-        let host = setting.plan.arms[0].pair.client.clone();
-        let fault = TaskFault::CrashBefore;
-        let killed = Fault::Task { host: host.clone(), task: Task::Start, nth: 0, fault };
-        let again = (1..=restarts).map(|nth| {
-            let fault = StartFault::DiesIn(task);
-            Fault::Start { host: host.clone(), nth, fault }
-        });
-        let faults = std::iter::once(killed).chain(again).collect();
-        Case { seed, parts: vec![faults], sabotage: None }.play(false)
+        play_plain(|host| {
+            let again = (1..=restarts).map(|nth| {
+                let fault = StartFault::DiesIn(task);
+                Fault::Start { host: host.clone(), nth, fault }
+            });
+            std::iter::once(killed(host)).chain(again).collect()
+        })
     }
 
     #[test]
@@ -316,5 +332,24 @@ mod tests {
     fn lock_is_taken_again_by_the_restart_that_succeeds() {
         let verdict = play_with(RESTARTS_MAX - 1, Task::Lock);
         assert_eq!((verdict.violations, verdict.ends), (Vec::new(), vec!["BlockLimitReached".to_owned()]));
+    }
+
+    #[test]
+    fn first_lock_is_awaited_beyond_the_deadline_of_other_requests() {
+        let slow = TaskFault::Slow(100 * SECOND);
+        let verdict = play_plain(|host| vec![in_task(host, Task::Lock, 0, slow)]);
+        assert_eq!((verdict.violations, verdict.hits), (Vec::new(), 1));
+        assert_eq!(verdict.ends, ["BlockLimitReached"]);
+    }
+
+    #[test]
+    fn lock_of_a_restart_is_awaited_until_its_deadline_or_the_end_of_the_agent() {
+        // Dead after the lock, answered in time, and given up.
+        for fault in [TaskFault::CrashAfter, TaskFault::Slow(100 * SECOND), TaskFault::Slow(200 * SECOND)] {
+            // The first lock is that of the agent that is killed later.
+            let verdict = play_plain(|host| vec![killed(host), in_task(host, Task::Lock, 1, fault)]);
+            assert_eq!((verdict.violations, verdict.hits), (Vec::new(), 2), "{fault:?}");
+            assert_eq!(verdict.ends, ["BlockLimitReached"], "{fault:?}");
+        }
     }
 }
