@@ -22,7 +22,8 @@ pub fn test(arguments: &[String]) -> Result<bool> {
         prepared => prepared?,
     };
     let guests = guests::prepare_for_tests(requires_all())?;
-    let words = ["-p", "netduel", "-p", "netduel-guests", "--test", "it", "real_az"];
+    // Of the whole workspace: a part of it has other features of the libraries, and is built for minutes.
+    let words = ["--workspace", "--test", "it", "real_az"];
     let mut words: Vec<String> = words.map(str::to_owned).to_vec();
     words.extend_from_slice(arguments);
     repeat::run(&words, &[(AZ_FOLDER_VARIABLE, programs.as_os_str()), guests.variable()])

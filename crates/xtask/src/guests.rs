@@ -2,6 +2,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -147,19 +148,28 @@ fn add_other_kernels(prepared: &Prepared) {
 
 /// Builds netduel without shared libraries, into a folder of its own because of its flags.
 fn build() -> Result<PathBuf> {
-    let target = cargo_folder();
+    let mut command = static_cargo("build");
+    if !step::succeeds(command.args(["--package", "netduel"]))? {
+        bail!("the static netduel does not build; cargo's message is above");
+    }
+    Ok(static_program())
+}
+
+/// Runs `cargo run -- WORDS` with the options of the program in guests, so that it is built once. `false` when it failed.
+pub fn cargo_run(words: &[&str]) -> Result<bool> {
+    step::succeeds(static_cargo("run").args(["--quiet", "--"]).args(words))
+}
+
+/// A command of cargo with the profile, the flags and the folder of the program in guests.
+fn static_cargo(word: &str) -> Command {
     let mut flags = std::env::var_os("RUSTFLAGS").unwrap_or_default();
     if !flags.is_empty() {
         flags.push(" ");
     }
     flags.push("-C target-feature=+crt-static");
-    let mut command =
-        step::cargo(["build", "--profile", PROFILE, "--target", TARGET, "--package", "netduel"]);
-    command.env("RUSTFLAGS", flags).env("CARGO_TARGET_DIR", &target);
-    if !step::succeeds(&mut command)? {
-        bail!("the static netduel does not build; cargo's message is above");
-    }
-    Ok(static_program())
+    let mut command = step::cargo([word, "--profile", PROFILE, "--target", TARGET]);
+    command.env("RUSTFLAGS", flags).env("CARGO_TARGET_DIR", cargo_folder());
+    command
 }
 
 /// The test of the table.
