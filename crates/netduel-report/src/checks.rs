@@ -3,7 +3,7 @@
 //! A check fails by the conditions of a gate only, so that it agrees with the exit code. Nothing is rendered here.
 use netduel_model::ids::{ArmName, WorkloadName};
 use netduel_model::metric::Metric;
-use netduel_model::run::{Run, RunHeader};
+use netduel_model::run::Run;
 use netduel_model::warning::Warning;
 use netduel_stats::verdict::Judged;
 
@@ -200,7 +200,7 @@ impl Checks {
             header.annotations.title.clone().map(|title| ("title", title)),
             Some(("program", header.program.clone())),
             Some(("trials", words::trials(analysis))),
-            settings(header).map(|settings| (words::SETTINGS, settings)),
+            words::settings_of_command_line(header).map(|settings| (words::SETTINGS, settings)),
         ];
         let own = own.into_iter().flatten().map(|(name, value)| (name.to_owned(), value));
         Self {
@@ -243,7 +243,8 @@ impl Checks {
         });
         let program = ("program".to_owned(), netduel_model::PROGRAM.to_owned());
         let settings = comparison.runs.iter().filter_map(|one| {
-            Some((format!("{}, run {}", words::SETTINGS, one.label), settings(one.header)?))
+            let settings = words::settings_of_command_line(one.header)?;
+            Some((format!("{}, run {}", words::SETTINGS, one.label), settings))
         });
         Self {
             title: words::compare::title(comparison),
@@ -258,12 +259,6 @@ impl Checks {
     pub fn count(&self, outcome: Outcome) -> usize {
         self.checks.iter().filter(|check| check.outcome == outcome).count()
     }
-}
-
-/// The settings in place of those of the plan (`--set`); absent without any.
-fn settings(header: &RunHeader) -> Option<String> {
-    let settings = header.annotations.overrides.join("; ");
-    (!settings.is_empty()).then_some(settings)
 }
 
 fn of_arms(

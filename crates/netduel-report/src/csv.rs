@@ -1,17 +1,19 @@
 //! CSV with one row per trial and metric. Raw numbers in the metric's unit, not rounded; `bound` says what a value bounds that is not
-//! exact, `doubt` why a value of a valid trial is not that of the test alone.
+//! exact, `doubt` why a value of a valid trial is not that of the test alone, `settings` what the run has in place of its plan's.
 use netduel_model::run::Run;
 
 use crate::analysis::Bound;
 use crate::rows::{self, Row, block_number};
+use crate::words;
 
-/// The columns, in order.
-const HEADER: &str =
-    "run,block,position,attempt,arm,workload,valid,started_unix_ms,metric,unit,value,reason,bound,doubt";
+/// The columns, in order. A new one is the last: scripts may count them.
+const HEADER: &str = "run,block,position,attempt,arm,workload,valid,started_unix_ms,metric,unit,value,reason,\
+                      bound,doubt,settings";
 
 /// The counting trials of a run as CSV (RFC 4180, line feeds). A failed trial has one row with its reason.
 pub fn trials(run: &Run) -> String {
     let mut text = format!("{HEADER}\n");
+    let settings = field(&words::settings_of_command_line(&run.header).unwrap_or_default());
     for (trial, figures) in rows::of_run(run) {
         for Row { metric, unit, value, bound, doubt } in figures {
             let reason = trial.validity.reason().unwrap_or_default();
@@ -30,6 +32,7 @@ pub fn trials(run: &Run) -> String {
                 field(reason),
                 bound.map(Bound::key).unwrap_or_default().to_owned(),
                 field(&doubt.unwrap_or_default()),
+                settings.clone(),
             ];
             text.push_str(&fields.join(","));
             text.push('\n');
@@ -42,7 +45,7 @@ pub fn trials(run: &Run) -> String {
 /// the decimal sign, spreadsheets split a row at semicolons, and so within a text. The other columns have numbers, and
 /// words that begin with a letter or a digit.
 fn field(text: &str) -> String {
-    let text = crate::words::plain(text);
+    let text = words::plain(text);
     let guarded = |part: &str| if is_formula(part) { format!("'{part}") } else { part.to_owned() };
     let text = text.split(';').map(guarded).collect::<Vec<_>>().join(";");
     if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }

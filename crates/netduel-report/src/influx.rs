@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use crate::analysis::Bound;
 use crate::rows::{self, block_number};
-use crate::words::plain;
+use crate::words::{self, plain};
 
 /// The measurement of all lines.
 const MEASUREMENT: &str = "netduel";
@@ -14,6 +14,8 @@ const MEASUREMENT: &str = "netduel";
 /// The counting trials of a run. Times are nanoseconds since the Unix epoch.
 pub fn lines(run: &Run) -> String {
     let mut text = String::new();
+    // A field: with a tag each setting would begin new series.
+    let settings = words::settings_of_command_line(&run.header);
     for (trial, figures) in rows::of_run(run) {
         for row in figures {
             let tags = [
@@ -40,6 +42,7 @@ pub fn lines(run: &Run) -> String {
                 reason.map(|reason| format!("reason={}", string(reason))),
                 row.bound.map(|bound| format!("bound={}", string(Bound::key(bound)))),
                 row.doubt.map(|doubt| format!("doubt={}", string(&doubt))),
+                settings.as_deref().map(|settings| format!("settings={}", string(settings))),
             ];
             let fields: Vec<String> = fields.into_iter().flatten().collect();
             let time_ns = u128::from(trial.started_unix_ms) * 1_000_000;

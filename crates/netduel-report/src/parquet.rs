@@ -18,6 +18,7 @@ use parquet::schema::parser::parse_message_type;
 
 use crate::analysis::{Bound, in_schedule_order};
 use crate::rows::{self, Row, block_number};
+use crate::words;
 
 /// A column with its values.
 enum Values {
@@ -84,6 +85,7 @@ pub fn trials(run: &Run) -> Result<Vec<u8>, ParquetError> {
     let trials: Vec<&Trial> = rows.iter().map(|(trial, _)| *trial).collect();
     let each = || rows.iter().map(|(_, row)| *row);
     let known = |text: &'static str| Some(text).filter(|text| !text.is_empty());
+    let settings = words::settings_of_command_line(&run.header);
     let mut columns = slot_columns(run, &trials);
     columns.extend([
         Column::text("metric", each().map(|row| known(row.metric))),
@@ -92,6 +94,7 @@ pub fn trials(run: &Run) -> Result<Vec<u8>, ParquetError> {
         Column::text("reason", trials.iter().map(|trial| trial.validity.reason())),
         Column::text("bound", each().map(|row| row.bound.map(Bound::key))),
         Column::text("doubt", each().map(|row| row.doubt.clone())),
+        Column::text("settings", trials.iter().map(|_| settings.as_deref())),
     ]);
     file("trial", columns)
 }

@@ -1,7 +1,8 @@
 //! The result of a run in Prometheus' text format, for the textfile collector of the node exporter.
 //!
 //! Names follow Prometheus' conventions: base units (seconds, bytes, ratios), the unit in the name. Samples have no time stamps, because the
-//! collector skips a file with one. The name of the run is the label of one metric only: in all of them each run would be a new series.
+//! collector skips a file with one. The name of the run is the label of one metric only, and so are the settings of its command line: in all of
+//! them each run would be a new series.
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -122,7 +123,10 @@ pub fn page(run: &Run, analysis: &Analysis) -> String {
 }
 
 fn about_the_run(run: &Run, analysis: &Analysis, plan: &str, families: &mut Families) {
-    let labels = [("plan", plan), ("run", run.header.id.as_str()), ("program", run.header.program.as_str())];
+    let own = [("plan", plan), ("run", run.header.id.as_str()), ("program", run.header.program.as_str())];
+    let settings = words::settings_of_command_line(&run.header);
+    let settings = settings.as_deref().map(|settings| ("settings", settings));
+    let labels: Vec<Label<'_>> = own.into_iter().chain(settings).collect();
     families.add(
         "netduel_run_info",
         "gauge",

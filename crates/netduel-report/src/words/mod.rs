@@ -60,7 +60,7 @@ pub use run::{
     end_of, ended, has_plan_file, load_effects, not_included, parts_title, proofs, question,
     quick_test_as_plan, rules, too_few_blocks, trials, workload, workload_of_arms, zero_copy,
 };
-pub use setting::{SETTINGS, SUBSCRIPTION_OF_AZ};
+pub use setting::{SETTINGS, SUBSCRIPTION_OF_AZ, settings_of_command_line};
 pub(crate) use text::ranges;
 pub use text::{
     controls_output, date, date_and_time, end_and_host, listed, percent, percent_at_least, plain,

@@ -3,6 +3,7 @@ use std::fmt::Write as _;
 
 use netduel_model::plan::TreatmentAction;
 use netduel_model::plan::tuning::{CoreChoice, RssSpread, core_list};
+use netduel_model::run::RunHeader;
 use netduel_model::shell;
 
 /// What the `--set` of a run are called where they are one value.
@@ -10,6 +11,12 @@ pub const SETTINGS: &str = "settings of the command line";
 /// What a person adds to commands of `az` in a report. A run does not keep the subscription of its resources: it is its user's.
 pub const SUBSCRIPTION_OF_AZ: &str =
     "add --subscription to commands of `az` where their resources are not in its current subscription";
+
+/// The settings of a run in place of those of its plan (`--set`) as one text; absent without any.
+pub fn settings_of_command_line(header: &RunHeader) -> Option<String> {
+    let settings = header.annotations.overrides.join("; ");
+    (!settings.is_empty()).then_some(settings)
+}
 
 /// A change of a host as a command.
 pub(super) fn setting(action: &TreatmentAction) -> String {

@@ -15,6 +15,9 @@ use crate::failover;
 fn runs() -> Vec<Run> {
     let all = || Recipe { workloads: vec!["bulk", "rr", "open", "udp", "crr", "load"], ..Recipe::default() };
     let text = "a,b=c \"d\" \\ \n\r\t=1+1 é".to_owned();
+    let failed = vec![(0, 0), (3, 1)];
+    let mut hostile = build(&Recipe { failed, text: text.clone(), question: text.clone(), ..all() });
+    hostile.header.annotations.overrides = vec![text];
     vec![
         build(&all()),
         build(&Recipe {
@@ -25,7 +28,7 @@ fn runs() -> Vec<Run> {
             end: None,
             ..all()
         }),
-        build(&Recipe { failed: vec![(0, 0), (3, 1)], text: text.clone(), question: text, ..all() }),
+        hostile,
     ]
 }
 
@@ -208,6 +211,30 @@ fn lines_have_the_values_and_the_start_of_each_trial() {
         assert_eq!(time_ns, row[7].parse::<i64>().unwrap() * 1_000_000);
         assert_eq!(fields["block"], format!("{}i", row[1]));
     }
+}
+
+#[test]
+fn settings_of_the_command_line_are_in_every_export_and_add_no_series() {
+    let plain = build(&Recipe { workloads: vec!["bulk"], ..Recipe::default() });
+    let mut set = plain.clone();
+    set.header.annotations.overrides = ["blocks_max=8", "bulk.duration=\"5 s\""].map(str::to_owned).to_vec();
+    let metrics = |run: &Run| prometheus::page(run, &analyse_run(run));
+    let page = metrics(&set);
+    let label = ",settings=\"blocks_max=8; bulk.duration=\\\"5 s\\\"\"";
+    let info = page.lines().find(|line| line.starts_with("netduel_run_info{")).unwrap();
+    assert!(info.contains(label), "{info}");
+    assert_eq!(page.replace(label, ""), metrics(&plain), "one metric has the label, and no other run");
+    let lines = influx::lines(&set);
+    for line in lines.lines() {
+        let (tags, fields, _) = parsed(line);
+        assert!(!tags.contains_key("settings"), "a tag would begin new series: {line}");
+        assert_eq!(fields["settings"], "\"blocks_max=8; bulk.duration=\\\"5 s\\\"\"", "{line}");
+    }
+    assert!(!influx::lines(&plain).contains("settings="));
+    let table = csv::trials(&set);
+    let cell = ",\"blocks_max=8; bulk.duration=\"\"5 s\"\"\"";
+    assert!(table.lines().skip(1).all(|row| row.ends_with(cell)), "{table}");
+    assert_eq!(table.replace(cell, ","), csv::trials(&plain));
 }
 
 /// A file of the repository.

@@ -69,7 +69,7 @@ fn csv_fields_are_quoted_and_never_formulas() {
     let mut formula = run.clone();
     formula.trials[0].validity = netduel_model::trial::Validity::Failed { reason: "=1+1".to_owned() };
     formula.trials[0].client = None;
-    assert!(csv::trials(&formula).contains(",'=1+1,,\n"));
+    assert!(csv::trials(&formula).contains(",'=1+1,,,\n"));
 }
 
 #[test]

@@ -100,10 +100,10 @@ fn every_figure_that_the_old_program_reported_is_reported_unchanged() {
         let then = std::fs::read_to_string(golden(name, "csv")).unwrap();
         assert!(then.lines().count() > 1, "{name} has no figures");
         let rows = then.lines().map(as_now);
-        // The last columns, `bound` and `doubt`, are newer.
+        // The last columns, `bound`, `doubt` and `settings`, are newer.
         let known: Vec<String> = now
             .lines()
-            .filter_map(|line| line.rsplitn(3, ',').nth(2))
+            .filter_map(|line| line.rsplitn(4, ',').nth(3))
             .map(|row| rounded(&row.split(',').map(str::to_owned).collect::<Vec<_>>()))
             .collect();
         let has_moved = |row: &String| {

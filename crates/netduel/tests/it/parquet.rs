@@ -48,7 +48,7 @@ import pandas as pd, pyarrow.parquet as pq
 csv = pd.read_csv("trials.csv")
 trials = pd.read_parquet("trials.parquet")
 assert len(trials) == len(csv) > 0
-for column in ["run", "block", "position", "attempt", "arm", "workload", "valid", "metric", "unit", "reason", "bound", "doubt"]:
+for column in ["run", "block", "position", "attempt", "arm", "workload", "valid", "metric", "unit", "reason", "bound", "doubt", "settings"]:
     one, other = trials[column], csv[column]
     assert ((one == other) | (one.isna() & other.isna())).all(), column
 assert ((trials.value == csv.value) | (trials.value.isna() & csv.value.isna())).all()

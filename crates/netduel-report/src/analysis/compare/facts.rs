@@ -270,7 +270,7 @@ impl RunFacts {
         add(Aspect::Note, "plan", Some(header.plan.name.clone()));
         add(Aspect::Note, "question", Some(header.plan.question.clone()));
         add(Aspect::Note, "title", annotations.title.clone());
-        add(Aspect::Note, words::SETTINGS, Some(annotations.overrides.join("; ")));
+        add(Aspect::Note, words::SETTINGS, words::settings_of_command_line(header));
         for (key, note) in &annotations.notes {
             add(Aspect::Note, &format!("note {key}"), Some(note.clone()));
         }
