@@ -334,7 +334,7 @@ impl Baseline {
         Ok(())
     }
 
-    /// Learns the names in a redacted file, of which other names must not get the pseudonyms.
+    /// Learns the names that a file shows as such. Other names must not get the pseudonyms of a redacted one.
     ///
     /// # Errors
     /// [`RedactError`] when JSON cannot represent a part.

@@ -32,6 +32,7 @@ use crate::report_file::{
     refuse_page_on_a_terminal, write_and_print,
 };
 use crate::run_store::{command_of, open_store, store_failure};
+use crate::shown_runs::numbered_baseline;
 
 /// `netduel compare`.
 pub fn command(args: &CompareArgs) -> Result<(), Failure> {
@@ -143,12 +144,16 @@ impl Source {
             return Ok(Self::Run(Box::new((run, analysis))));
         }
         let text = input_file::read_text(path, BASELINE_BYTES_MAX).map_err(|error| {
-            let text = format!("failed to read the baseline {name}: {error}");
-            let kind = if error.kind() == ErrorKind::NotFound { Kind::NoSuchRun } else { Kind::Store };
+            // A name without a file is repeated, as that of a run which does not exist.
+            let is_missing = error.kind() == ErrorKind::NotFound;
+            let kind = if is_missing { Kind::NoSuchRun } else { Kind::Store };
+            let shown = if is_missing { path.to_owned() } else { numbered_baseline(path) };
+            let text = format!("failed to read the baseline {}: {error}", shown.display());
             Failure::caused(kind, text, error)
         })?;
         let baseline = Baseline::parse(&text, FORMAT, upgrade).map_err(|error| {
-            let text = format!("failed to read the baseline {name}: {error}");
+            let shown = numbered_baseline(path);
+            let text = format!("failed to read the baseline {}: {error}", shown.display());
             let remedy = "make one with `netduel runs baseline RUN --out FILE.json`";
             Failure::message(Kind::Store, text).remedy(remedy)
         })?;
@@ -180,22 +185,27 @@ impl Source {
 
 /// Reads what is compared. A redacted baseline has the names of hosts of the first run that is not redacted, else the pseudonyms of the first run.
 fn read_all(store: &Store, names: &[&String]) -> Result<Vec<Source>, Failure> {
-    let read = names.iter().map(|name| Source::read(store, name));
-    let mut sources: Vec<Source> = read.collect::<Result<_, Failure>>()?;
+    let read = || names.iter().map(move |name| Source::read(store, name));
+    let read_whole: Result<Vec<Source>, Failure> = read().collect();
+    if read_whole.is_err() && redaction::is_on() {
+        // The error may have a name of what can be read.
+        learn_names(&read().flatten().collect::<Vec<Source>>())?;
+    }
+    let mut sources = read_whole?;
     let has_names = |plan: &&ResolvedPlan| !has_pseudonyms(plan);
     let plans = || sources.iter().map(|source| &source.header().plan);
     let of_run = || sources.iter().find_map(Source::run).map(|run| &run.header.plan);
     let Some(plan) = plans().find(has_names).or_else(of_run).or_else(|| plans().next()).cloned() else {
         return Ok(sources);
     };
-    for (name, source) in names.iter().zip(&mut sources) {
-        if let Source::Baseline(baseline) = source {
-            let named = baseline.name_hosts_as(&plan);
-            named.map_err(|error| {
-                let text = format!("failed to read the baseline {name}: {error}");
-                Failure::caused(Kind::Store, text, error)
-            })?;
-        }
+    let unnamed = names.iter().zip(&mut sources).find_map(|(name, source)| {
+        let Source::Baseline(baseline) = source else { return None };
+        baseline.name_hosts_as(&plan).err().map(|error| (name, error))
+    });
+    if let Some((name, error)) = unnamed {
+        learn_names(&sources)?;
+        let text = format!("failed to read the baseline {name}: {error}");
+        return Err(Failure::caused(Kind::Store, text, error));
     }
     Ok(sources)
 }
@@ -210,12 +220,19 @@ const BASELINE_BYTES_MAX: usize = 64 << 20;
 
 /// Learns the names in what is compared. A baseline holds facts in forms in which names are not known as such, so that it has to be redacted already.
 fn learn(names: &[&String], sources: &[Source]) -> Result<(), Failure> {
-    for (name, source) in names.iter().zip(sources) {
+    learn_names(sources)?;
+    let mut named = names.iter().zip(sources);
+    match named.find(|(_, source)| matches!(source, Source::Baseline(file) if !file.is_redacted())) {
+        Some((name, _)) => Err(keeps_its_names(name)),
+        None => Ok(()),
+    }
+}
+
+/// Learns the names that runs and baseline files show as such.
+fn learn_names(sources: &[Source]) -> Result<(), Failure> {
+    for source in sources {
+        // Before the runs: no name of theirs gets a pseudonym that a redacted file has.
         if let Source::Baseline(baseline) = source {
-            if !baseline.is_redacted() {
-                return Err(keeps_its_names(name));
-            }
-            // Before the runs: no name of theirs gets a pseudonym that the file has.
             redaction::learn_baseline(baseline)?;
         }
     }

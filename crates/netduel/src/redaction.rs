@@ -63,7 +63,7 @@ pub fn learn_plan_text(text: &str) {
     }
 }
 
-/// Learns the names in a redacted baseline file before anything of it, or of a run beside it, is shown.
+/// Learns the names in a baseline file before anything of it, or of a run beside it, is shown.
 pub fn learn_baseline(baseline: &Baseline) -> Result<(), Failure> {
     let Some(mut redactor) = redactor() else { return Ok(()) };
     baseline.learn(&mut redactor).map_err(|error| Failure::new(Kind::Internal, error))

@@ -67,6 +67,11 @@ pub fn numbered(path: &Path, name: &str) -> PathBuf {
     path.with_file_name(format!("{name}.{EXTENSION}"))
 }
 
+/// The path of a baseline file that cannot be read as errors show it: with `--redact` a number is in place of its name, as for a run file.
+pub fn numbered_baseline(path: &Path) -> PathBuf {
+    if redaction::is_on() { path.with_file_name(format!("{}.json", number(path))) } else { path.to_owned() }
+}
+
 /// The number of a file that cannot be read: `file-1`. It has the same one in all messages of a command.
 pub fn number(path: &Path) -> String {
     // A thread that panicked has left whole paths.

@@ -1,5 +1,5 @@
-//! `--redact` and the names of stored runs: errors and warnings count runs that a command does not read, and files that cannot be read have
-//! numbers in place of their names.
+//! `--redact` and the names of stored runs and baseline files: errors and warnings count runs that a command does not read, and files that
+//! cannot be read have numbers in place of their names.
 use std::collections::BTreeSet;
 
 use crate::redaction::{name_the_user, store_runs_of_arms_in_two_cases, stored_run_of_hosts};
@@ -99,6 +99,36 @@ fn run_files_that_cannot_be_read_have_numbers_in_place_of_their_names() {
         }
         assert!(!text.contains(USER), "{command:?}: {text}");
     }
+}
+
+#[test]
+fn errors_about_what_is_compared_show_no_name_of_a_run() {
+    let bench = Bench::new();
+    for run in ["of-mallory7", "after"] {
+        crate::compare::stored_run(&bench, run, "6.18.44");
+    }
+    name_the_user(&bench, "of-mallory7");
+    bench.run(["runs", "baseline", "of-mallory7", "--out", "mallory7.json"]).expect_code(0);
+    std::fs::write(bench.path().join("by-mallory7.json"), "no baseline\n").unwrap();
+    for (command, code, shown) in [
+        // No run shows that the words of the name are a name.
+        (&["compare", "by-mallory7.json", "after"][..], 5, "the baseline file-1.json: it is no JSON"),
+        (&["compare", "after", "./by-mallory7.json", "--json"], 5, "baseline ./file-1.json: it is no JSON"),
+        (&["compare", "for-mallory7.json", "of-mallory7"], 9, "the baseline for-user-1.json: No such file"),
+        (&["compare", "of-mallory7", "for-mallory7.json"], 9, "the baseline for-user-1.json: No such file"),
+        (&["compare", "no-mallory7", "of-mallory7"], 9, "failed to find run `no-user-1`"),
+        (&["compare", "no-mallory7", "mallory7.json"], 9, "failed to find run `no-user-1`"),
+        (&["compare", "mallory7.json", "after"], 2, "failed to redact user-1.json: a baseline keeps its"),
+        (&["compare", "after", "mallory7.json", "--json"], 2, "failed to redact user-1.json: "),
+    ] {
+        let hidden = bench.run([command, &["--redact"]].concat()).expect_code(code);
+        let text = hidden.stdout + &hidden.stderr;
+        assert!(text.contains(shown), "{command:?} has no {shown:?}: {text}");
+        assert!(!text.contains(USER), "{command:?}: {text}");
+    }
+    // Without the option the file is named as the command line names it.
+    let plain = bench.run(["compare", "after", "by-mallory7.json"]).expect_code(5).stderr;
+    assert!(plain.contains("failed to read the baseline by-mallory7.json: it is no JSON"), "{plain}");
 }
 
 #[test]
