@@ -87,6 +87,24 @@ fn environment_has_what_bears_on_the_cost_of_a_packet() {
 }
 
 #[test]
+fn section_of_hosts_has_the_huge_pages_of_each_node() {
+    let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 2, ..Recipe::default() });
+    let node = |number: u32, core: u16, total: u64| NumaNode {
+        number,
+        cores: vec![core],
+        huge_pages: vec![HugePages { size_kib: 2048, total, free: 4 }],
+        ..NumaNode::default()
+    };
+    for host in run.header.hosts.values_mut() {
+        host.numa_nodes = vec![node(0, 0, 512), node(1, 1, 0)];
+    }
+    let page = markdown::page(&document(&run));
+    let (_, hosts) = page.split_once("## Hosts").unwrap();
+    let nodes = "node 0: cores 0, 512 huge pages of 2 MiB (4 free); node 1: cores 1";
+    assert!(hosts.contains(nodes), "{hosts}");
+}
+
+#[test]
 fn states_of_smt_are_words() {
     for (state, words) in
         [("notsupported", "not supported"), ("notimplemented", "not implemented"), ("on", "on")]
