@@ -197,9 +197,15 @@ pub enum BedError {
         /// The limit.
         minutes: u64,
     },
-    /// The user interrupted it.
+    /// The user interrupted it after Azure had accepted it.
     #[error("interrupted; Azure continues the deployment")]
     Interrupted,
+    /// The user interrupted its request before the answer.
+    #[error("interrupted; Azure may have accepted the deployment: `{command}` shows the last accepted one")]
+    RequestInterrupted {
+        /// The command that shows it.
+        command: String,
+    },
     /// The user interrupted a start of VMs.
     #[error("interrupted; VMs whose start Azure accepted continue to start; `{command}` starts the others")]
     StartInterrupted {
@@ -241,6 +247,7 @@ impl BedError {
         matches!(
             self,
             Self::Interrupted
+                | Self::RequestInterrupted { .. }
                 | Self::Call(
                     CallError::Interrupted { .. }
                         | CallError::TimedOut { .. }
@@ -314,6 +321,7 @@ mod tests {
         let limit = std::time::Duration::from_secs(1);
         let unanswered = [
             BedError::Interrupted,
+            BedError::RequestInterrupted { command: "az".to_owned() },
             CallError::TimedOut { command: "az".to_owned(), limit }.into(),
             failed(Cause::Connection { message: "reset".to_owned() }),
         ];

@@ -159,7 +159,7 @@ fn tag_group(az: &mut dyn Az, bed: &Bed, prepared: &Prepared) -> Result<(), Call
 /// is called when Azure has accepted the deployment, which it may refuse.
 ///
 /// # Errors
-/// [`BedError::Failed`] with the causes of a refused deployment, [`BedError::Interrupted`], and errors of `az`.
+/// [`BedError::Failed`] with the causes of a refused deployment, [`BedError::RequestInterrupted`], [`BedError::Interrupted`], and errors of `az`.
 pub fn create(
     az: &mut dyn Az,
     bed: &Bed,
@@ -176,7 +176,10 @@ pub fn create(
     accepted();
     if prepared.exists {
         // Tags describe what was deployed: a refused template changes neither VMs nor price.
-        tag_group(az, bed, prepared)?;
+        tag_group(az, bed, prepared).map_err(|error| match error {
+            CallError::Interrupted { .. } => BedError::Interrupted,
+            error => error.into(),
+        })?;
     }
     Ok(())
 }
@@ -196,7 +199,10 @@ fn deploy(
     let words = [&words[..], &files[..]].concat();
     match az.call(&prepared.subscription.within(&words), REQUEST_LIMIT) {
         Ok(_) => Ok(()),
-        Err(CallError::Interrupted { .. }) => Err(BedError::Interrupted),
+        Err(CallError::Interrupted { .. }) => {
+            let show = format!("az deployment group show --resource-group {group} --name {NAME}");
+            Err(BedError::RequestInterrupted { command: prepared.subscription.command(&show) })
+        }
         Err(error @ CallError::Failed { cause: Cause::Hidden, .. }) => {
             let failures = progress::hidden_failures(az, bed, &prepared.subscription);
             Err(if failures.is_empty() { error.into() } else { BedError::Failed(failures) })

@@ -447,7 +447,25 @@ fn hidden_conflict_is_explained_by_the_operations_of_the_deployment() {
 }
 
 #[test]
-fn interrupt_of_the_request_is_no_failure_of_azure() {
+fn interrupted_request_has_the_command_that_shows_whether_azure_accepted_it() {
     let (_, result) = created(Answer::Interrupt, &[]);
+    let show = "az deployment group show --resource-group netduel-x --name netduel";
+    let start = format!("interrupted; Azure may have accepted the deployment: `{show}");
+    assert_eq!(result.unwrap_err().to_string(), format!("{start}` shows the last accepted one"));
+    // It looks in the subscription that the bed names.
+    let keys = "subscription = \"paid\"";
+    let prepared = prepared(keys, &GOOD).unwrap();
+    let mut az = FakeAz::new([("group create", "{}")]).then("deployment group create", Answer::Interrupt);
+    let result = create(&mut az, &bed(keys), &prepared, Path::new("/t"), Path::new("/p"), &mut || ());
+    let expected = format!("{start} --subscription paid` shows the last accepted one");
+    assert_eq!(result.unwrap_err().to_string(), expected);
+}
+
+#[test]
+fn azure_continues_an_accepted_deployment_whose_tags_were_interrupted() {
+    let answers = second_up(r#"[{"name": "vm1"}, {"name": "vm2"}]"#);
+    let prepared = prepared("", &[&answers[..], &[GOOD[5]]].concat()).unwrap();
+    let mut az = FakeAz::new([("deployment group create", "")]).then("tag update", Answer::Interrupt);
+    let result = create(&mut az, &bed(""), &prepared, Path::new("/t"), Path::new("/p"), &mut || ());
     assert!(matches!(result, Err(BedError::Interrupted)), "{result:?}");
 }

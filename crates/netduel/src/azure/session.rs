@@ -27,6 +27,7 @@ pub fn failed(doing: &str, error: BedError) -> Failure {
 fn kind(error: &BedError) -> Kind {
     match error {
         BedError::Interrupted
+        | BedError::RequestInterrupted { .. }
         | BedError::StartInterrupted { .. }
         | BedError::Call(CallError::Interrupted { .. }) => Kind::Interrupted,
         BedError::Version { .. }

@@ -272,6 +272,7 @@ fn time_outs() -> String {
 
 fn during_the_deployment() -> Vec<Case> {
     let no_capacity = json!({ "error": { "code": "AllocationFailed", "message": NO_CAPACITY } });
+    let waits = json!([{ "create": "waits", "hang": true }]);
     vec![
         case("Azure refuses the template because of a quota", [("deployment group create", fails(QUOTA))]),
         case("A conflict whose cause `az` does not show", [("deployment group create", fails(CONFLICT))]),
@@ -324,8 +325,9 @@ fn during_the_deployment() -> Vec<Case> {
         Case {
             run: interrupted,
             code: 130,
-            ..case("Ctrl-C", [("deployment group show", json!([{ "create": "waits", "hang": true }]))])
+            ..case("Ctrl-C before Azure answers the request", [("deployment group create", waits.clone())])
         },
+        Case { run: interrupted, code: 130, ..case("Ctrl-C", [("deployment group show", waits)]) },
     ]
 }
 
