@@ -111,9 +111,11 @@ fn of_plan(path: &Path, args: &InspectArgs) -> Result<Inspected, Failure> {
     // Nothing is changed, so that no sysctl needs a permission.
     let permissions = Permissions { commands: !args.no_commands, every_sysctl: true };
     let (_, mut plan) = read_plan(path, &[], permissions)?;
+    redaction::learn_plan(&plan)?;
     for name in &args.hosts {
         if !plan.hosts.keys().any(|host| host.as_str() == name) {
             let known: Vec<&str> = plan.hosts.keys().map(HostName::as_str).collect();
+            let name = redaction::host(name);
             let text = format!("{} has no host {name}; it has {}", path.display(), known.join(", "));
             return Err(Failure::message(Kind::Usage, text));
         }
@@ -137,7 +139,6 @@ fn of_plan(path: &Path, args: &InspectArgs) -> Result<Inspected, Failure> {
         .collect();
     let Asked { hosts, failed, kind } = describe_hosts(&plan, &argv, &str::to_owned, !args.no_metadata)?;
     remove_lab(lab);
-    redaction::learn(&plan)?;
     let (hosts, plan) = (redaction::value(hosts)?, redaction::value(plan)?);
     let failed = failed.into_iter().map(|(name, reason)| (name.to_string(), reason));
     let failed = failed.map(|(name, reason)| (redaction::host(&name), redaction::text(&reason))).collect();
@@ -165,6 +166,7 @@ pub fn snapshots(
 
 /// Hosts from the command line.
 fn of_targets(args: &InspectArgs) -> Result<Inspected, Failure> {
+    target::learn(&args.hosts);
     let targets = target::targets(&args.hosts)?;
     target::check_labs(&targets)?;
     let hosts = targets.keys().map(|name| {
@@ -196,9 +198,9 @@ fn of_targets(args: &InspectArgs) -> Result<Inspected, Failure> {
         |name: &HostName| targets.get(name).map(|target| redaction::host(&target.word)).unwrap_or_default();
     let hosts: Vec<(String, HostSnapshot)> =
         hosts.into_iter().map(|(name, snapshot)| (word(&name), snapshot)).collect();
+    let hosts = redaction::value(hosts)?;
     let failed: Vec<(String, String)> =
         failed.into_iter().map(|(name, reason)| (word(&name), redaction::text(&reason))).collect();
-    let hosts = redaction::value(hosts)?;
     Ok((Inspection { failed, ..Inspection::of_hosts(hosts) }, kind))
 }
 

@@ -8,11 +8,13 @@ use netduel_model::socket_name::SocketName;
 use crate::exit::{Failure, Kind};
 use crate::quick::known;
 use crate::ssh::{OnFailure, SshHosts};
-use crate::{named_namespace, program};
+use crate::{named_namespace, program, redaction};
 use netduel_model::pairing::Pairing;
 
 /// The lab of a guest that is named without one.
 const LAB_DEFAULT: &str = "local";
+/// The word for this host.
+const THIS_HOST: &str = "local";
 
 /// A host of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +55,13 @@ pub fn prepare(targets: &BTreeMap<HostName, Target>, ssh: &mut SshHosts) {
     });
     // Failed hosts do not affect the others.
     drop(ssh.prepare(by_ssh, OnFailure::Continue));
+}
+
+/// With `--redact` no message shows the host arguments from here on. The word for this host names none, and is a word of messages.
+pub fn learn(words: &[String]) {
+    for word in words.iter().filter(|word| word.as_str() != THIS_HOST) {
+        redaction::host(word);
+    }
 }
 
 /// Parses the host arguments; each gets a name for errors.
@@ -123,7 +132,7 @@ fn argv(word: &str) -> Result<Vec<String>, Failure> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let wrong = |why: &str| wrong(word, why);
     let Some((kind, rest)) = word.split_once(':').filter(|(kind, _)| matches!(*kind, "netns" | "lab")) else {
-        return if word == "local" { Ok(words(&[&own, "agent"])) } else { paired(word, &own) };
+        return if word == THIS_HOST { Ok(words(&[&own, "agent"])) } else { paired(word, &own) };
     };
     match kind {
         "netns" if rest.is_empty() || rest.starts_with('-') || rest.contains('/') => {

@@ -1,5 +1,5 @@
 //! `--redact` and the names of stored runs and baseline files: errors and warnings count runs that a command does not read, and files that
-//! cannot be read have numbers in place of their names.
+//! cannot be read have numbers in place of their names. Errors of an inspection show no name of its hosts.
 use std::collections::BTreeSet;
 
 use crate::redaction::{name_the_user, store_runs_of_arms_in_two_cases, stored_run_of_hosts};
@@ -188,5 +188,30 @@ fn errors_of_conditions_have_two_names_for_arms_that_differ_by_the_case_of_a_hos
         let words = refused.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
         let arms: BTreeSet<&str> = words.filter(|word| word.starts_with("via-host-")).collect();
         assert_eq!(arms.len(), 2, "{command:?}: {refused}");
+    }
+}
+
+#[test]
+fn errors_of_an_inspection_show_no_name_of_its_hosts() {
+    let bench = Bench::new();
+    let plan = bench.plan(
+        "name = \"x\"\nquestion = \"?\"\n[hosts.sendhost7]\nlaunch = \"local\"\n[hosts.recvhost7]\nlaunch = \"local\"\n\
+         addresses = [\"10.1.2.3\"]\n[[arms]]\nname = \"one\"\nclient = \"sendhost7\"\nserver = \"recvhost7\"\n\
+         [[workloads]]\nname = \"rr\"\ntype = \"tcp-rr\"\n[design]\naa = true\n",
+    );
+    let plan = plan.to_str().unwrap();
+    for (words, code, shown) in [
+        (&["inspect", "--plan", plan, "thirdhost7"][..], 2, &["has no host host-", "; it has host-"][..]),
+        (&["inspect", "sendhost7:1"], 10, &["no pairing with host-1:1", "reach it as ssh:host-1"]),
+        (&["inspect", "netns:sendhost7", "netns:sendhost7"], 2, &["netns:host-1 is named twice"]),
+        (&["inspect", "ssh:mallory7@sendhost7", "sendhost7/1"], 2, &["\"host-1/1\""]),
+    ] {
+        let plain = bench.run(words).expect_code(code).stderr;
+        assert!(plain.contains("host7"), "{words:?} has nothing to hide: {plain}");
+        let hidden = bench.run([words, &["--redact"]].concat()).expect_code(code).stderr;
+        for part in shown {
+            assert!(hidden.contains(part), "{words:?} has no {part:?}: {hidden}");
+        }
+        assert!(!hidden.contains("host7") && !hidden.contains(USER), "{words:?}: {hidden}");
     }
 }
