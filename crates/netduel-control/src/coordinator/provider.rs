@@ -97,7 +97,8 @@ impl Conductor<'_> {
         let deadline_ns = self.hosts.clock.now_ns().saturating_add(guest.0);
         loop {
             let request = ToAgent::Describe { without_metadata: true };
-            let answer = self.hosts.ask(host, &request, DESCRIBE_TIMEOUT_NS)?;
+            // In a crossover the host may be of another arm, to whose agent the end of this trial sends no `abort`.
+            let answer = self.hosts.ask_despite_other_losses(host, &request, DESCRIBE_TIMEOUT_NS)?;
             let snapshot = self.hosts.described(host, answer)?;
             let missing = checks.iter().find_map(|check| check.difference(&snapshot));
             if missing.is_none() || self.hosts.clock.now_ns() >= deadline_ns {

@@ -1,12 +1,18 @@
 //! Changes of the provider's resources: verified in the guest, made again with the machine stopped, and always restored.
+use std::collections::VecDeque;
+use std::time::Duration;
+
 use netduel_control::coordinator::{GuestCheck, RunErrorKind};
+use netduel_control::launcher::{AgentId, Agents, Arrival, Ended, LaunchError, Processes};
+use netduel_control::protocol::{ToAgent, decode};
 use netduel_model::event::Event;
 use netduel_model::ids::HostName;
 use netduel_model::plan::{ResolvedPlan, parse};
 use netduel_model::run::RunEnd;
 use netduel_model::trial::Validity;
 
-use crate::surroundings::{Script, run};
+use crate::coordinator::reasons;
+use crate::surroundings::{Script, run, run_over};
 
 /// What the errors of Azure are.
 const PAGE: &str = include_str!("../../../../docs/azure-errors.md");
@@ -18,13 +24,12 @@ fn assert_on_page(error: &str, start: &str) {
     assert!(PAGE.contains(end), "docs/azure-errors.md lacks this text: {end}");
 }
 
+fn host(name: &str, last: u8) -> String {
+    format!("[hosts.{name}]\nlaunch = \"command\"\ncommand = [\"script\"]\naddresses = [\"10.0.0.{last}\"]\n")
+}
+
 /// Two arms with and without accelerated networking at the client, each with two workloads.
 fn plan() -> ResolvedPlan {
-    let host = |name: &str, last: u8| {
-        format!(
-            "[hosts.{name}]\nlaunch = \"command\"\ncommand = [\"script\"]\naddresses = [\"10.0.0.{last}\"]\n"
-        )
-    };
     let arm = |name: &str, on: bool| {
         format!(
             "[[arms]]\nname = \"{name}\"\nclient = \"a\"\nserver = \"b\"\n\
@@ -163,4 +168,111 @@ fn resource_that_could_not_be_restored_ends_the_run_with_an_error() {
     script.unrestored = vec![(HostName::new("a").unwrap(), "failed to undo it".to_owned())];
     let error = run(&plan(), &mut script).unwrap_err().to_string();
     assert!(error.contains("failed to undo it"), "{error}");
+}
+
+/// Two arms on pairs of their own, which they exchange after the first block.
+fn crossover() -> ResolvedPlan {
+    let arm = |name: &str, [client, server]: [&str; 2], on: bool| {
+        format!(
+            "[[arms]]\nname = \"{name}\"\nclient = \"{client}\"\nserver = \"{server}\"\n\
+             treatments = [{{ azure-nic = \"{client}-n\", resource-group = \"g\", accelerated = {on}, on = \"client\" }}]\n"
+        )
+    };
+    let text = format!(
+        "name = \"p\"\nquestion = \"?\"\n{}{}{}{}{}{}[[workloads]]\nname = \"one\"\ntype = \"tcp-rr\"\nduration = \"200 ms\"\n\
+         [design]\nseed = 5\ncrossover = true\nblocks_max = 2\n",
+        host("a", 1),
+        host("b", 2),
+        host("c", 3),
+        host("d", 4),
+        arm("off", ["a", "b"], false),
+        arm("on", ["c", "d"], true),
+    );
+    parse(&text, "p").unwrap()
+}
+
+/// Descriptions without metadata until the second guest of a crossover of two pairs is awaited: those of the locked hosts, that of the client of
+/// the first trial, and that of the other client.
+const UNTIL_SECOND_GUEST: usize = 6;
+
+/// Processes, of which the client of the first trial is lost while the other client is described. The description arrives when the coordinator
+/// goes on to listen. Where it sends another line instead, the description arrives after the next request to its host.
+#[derive(Default)]
+struct LosesFirstClient {
+    processes: Processes,
+    /// The agents that were described without metadata, in order.
+    described: Vec<AgentId>,
+    /// The agent whose end arrives next.
+    lost: Option<AgentId>,
+    /// The agent whose output is held back, and this output.
+    held: Option<AgentId>,
+    output: VecDeque<(AgentId, Arrival)>,
+    /// Whether a line was sent since the end of the lost agent.
+    is_line_sent: bool,
+}
+
+impl Agents for LosesFirstClient {
+    fn start(&mut self, id: AgentId, host: &str, argv: &[String]) -> Result<(), LaunchError> {
+        self.processes.start(id, host, argv)
+    }
+
+    fn send(&mut self, id: AgentId, line: &str) {
+        self.is_line_sent = true;
+        self.held = self.held.filter(|held| *held != id);
+        self.processes.send(id, line);
+        let message: ToAgent = decode(line.trim_end().as_bytes()).unwrap();
+        if !matches!(message, ToAgent::Describe { without_metadata: true }) {
+            return;
+        }
+        self.described.push(id);
+        if self.described.len() == UNTIL_SECOND_GUEST {
+            self.lost = Some(self.described[UNTIL_SECOND_GUEST - 2]);
+            self.held = Some(id);
+        }
+    }
+
+    fn next_arrival(&mut self, timeout: Duration) -> Option<(AgentId, Arrival)> {
+        if let Some(id) = self.lost.take() {
+            self.is_line_sent = false;
+            return Some((id, Arrival::End));
+        }
+        if !self.is_line_sent {
+            self.held = None;
+        }
+        if self.held.is_none() && !self.output.is_empty() {
+            return self.output.pop_front();
+        }
+        let (id, arrival) = self.processes.next_arrival(timeout)?;
+        if self.held == Some(id) {
+            self.output.push_back((id, arrival));
+            return None;
+        }
+        Some((id, arrival))
+    }
+
+    fn end(&mut self, id: AgentId, patience: Duration) -> Ended {
+        self.processes.end(id, patience)
+    }
+
+    fn is_over(&mut self, id: AgentId, patience: Duration) -> bool {
+        self.processes.is_over(id, patience)
+    }
+}
+
+#[test]
+fn guest_of_another_arm_is_not_lost_with_the_host_that_is_lost_while_it_is_awaited() {
+    let mut script = script();
+    let agents = Box::new(LosesFirstClient::default());
+    assert_eq!(run_over(&crossover(), &mut script, agents).unwrap(), RunEnd::BlockLimitReached);
+    let is_switch = |event: &&Event| matches!(event, Event::ResourcesChanging { .. });
+    let switched = script.events.iter().filter(is_switch).count();
+    assert_eq!(switched, 4, "each client in each half");
+    let restarted = script.events.iter().filter_map(|event| match event {
+        Event::AgentRestarting { host, .. } => Some(host.as_str()),
+        _ => None,
+    });
+    let restarted: Vec<&str> = restarted.collect();
+    let reasons = reasons(&script.stored);
+    assert_eq!((script.stored.len(), reasons.len(), restarted.len()), (4, 1, 1), "{restarted:?} {reasons:?}");
+    assert!(reasons[0].starts_with(&format!("host {} vanished", restarted[0])), "{reasons:?}");
 }
