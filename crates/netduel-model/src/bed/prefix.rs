@@ -32,6 +32,12 @@ pub enum PrefixError {
     /// It is too short.
     #[error("{0} opens ssh to too many addresses: at least /{LENGTH_MIN} is needed")]
     Short(Prefix),
+    /// No address of it is public.
+    #[error(
+        "{0} is not public, and Azure sees only public addresses as sources of ssh: write the IPv4 address with which this machine appears to \
+         Azure, for example 192.0.2.1/32"
+    )]
+    Private(Prefix),
     /// It has bits beyond its length.
     #[error("{text} has bits behind its length: write {prefix}, or the address with /32")]
     Bits {
@@ -46,21 +52,24 @@ impl Prefix {
     /// Of this address alone; `None` for an address that other networks use as well, or that is no host's: Azure never sees it as a source.
     pub fn of_public(address: Ipv4Addr) -> Option<Self> {
         let [first, second, third, _] = address.octets();
-        // "Globally reachable: false" in the IANA IPv4 special-purpose address registry, and multicast.
-        let is_special = matches!(
+        let is_reserved = matches!(
             (first, second, third),
-            (0 | 10 | 127 | 224..=255, _, _)
-                | (100, 64..=127, _)
-                | (169, 254, _)
-                | (172, 16..=31, _)
-                | (192, 0, 0 | 2)
-                | (192, 168, _)
-                | (198, 18 | 19, _)
-                | (198, 51, 100)
-                | (203, 0, 113)
+            (192, 0, 0 | 2) | (198, 18 | 19, _) | (198, 51, 100) | (203, 0, 113)
         );
-        (!is_special).then_some(Self { address, length: LENGTH_MAX })
+        let is_public = !is_private(address) && !is_reserved;
+        is_public.then_some(Self { address, length: LENGTH_MAX })
     }
+}
+
+/// Whether an address is private, of one link or machine, or that of no host. With the addresses for documentation and benchmarks these are
+/// "Globally reachable: false" in the IANA IPv4 special-purpose address registry, and multicast. No network of them is smaller than the shortest
+/// prefix, so one address of a prefix shows all.
+fn is_private(address: Ipv4Addr) -> bool {
+    let [first, second, ..] = address.octets();
+    matches!(
+        (first, second),
+        (0 | 10 | 127 | 224..=255, _) | (100, 64..=127) | (169, 254) | (172, 16..=31) | (192, 168)
+    )
 }
 
 impl FromStr for Prefix {
@@ -78,6 +87,8 @@ impl FromStr for Prefix {
             Err(form())
         } else if length < LENGTH_MIN {
             Err(PrefixError::Short(prefix))
+        } else if is_private(address) {
+            Err(PrefixError::Private(prefix))
         } else if prefix.address != address {
             Err(PrefixError::Bits { text: text.to_owned(), prefix })
         } else {
@@ -98,7 +109,7 @@ mod tests {
 
     #[test]
     fn prefix_is_written_as_it_was_read() {
-        for text in ["192.0.2.1/32", "192.0.2.0/24", "10.1.0.0/16"] {
+        for text in ["192.0.2.1/32", "192.0.2.0/24", "20.1.0.0/16"] {
             assert_eq!(text.parse::<Prefix>().map(|prefix| prefix.to_string()), Ok(text.to_owned()));
         }
     }
@@ -126,6 +137,10 @@ mod tests {
             ("10.0.0.0/8", "too many addresses"),
             ("::/0", "all public addresses of a bed are IPv4"),
             ("2001:db8::1/128", "2001:db8::1/128 is an IPv6 prefix"),
+            ("192.168.1.5/32", "192.168.1.5/32 is not public"),
+            ("10.1.0.0/16", "10.1.0.0/16 is not public"),
+            ("100.64.0.1/32", "write the IPv4 address with which this machine appears to Azure"),
+            ("127.0.0.1/32", "is not public"),
             ("192.0.2.1/24", "write 192.0.2.0/24"),
             ("192.0.2.1", "is no address prefix"),
             ("192.0.2.1/33", "is no address prefix"),

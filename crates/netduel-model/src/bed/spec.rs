@@ -38,8 +38,9 @@ shape! {
         /// Default `~/.ssh/id_ed25519.pub`.
         optional ssh_key: String,
         /// IPv4 address prefixes that may connect by ssh, for example `["192.0.2.1/32"]`: the address with which this machine appears to
-        /// Azure. At least /16 long; no IPv6, because all public addresses of a bed are IPv4. Default: `--ssh-from` of the command line, or
-        /// else the address of this machine where it is public; without one nothing is deployed.
+        /// Azure. At least /16 long; no private address, which Azure never sees; no IPv6, because all public addresses of a bed are IPv4.
+        /// Default: `--ssh-from` of the command line, or else the address of this machine where it is public; without one nothing is
+        /// deployed.
         optional ssh_from: Vec<String>,
         /// Spot VMs: cheaper, and Azure may evict them at any time. Default `false`.
         optional spot: bool,

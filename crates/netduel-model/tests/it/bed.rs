@@ -133,6 +133,11 @@ fn every_rule_is_reported_at_its_line_and_key_with_the_remedy() {
             "2001:db8::1/128",
             "b:12: ssh_from, element 2: 2001:db8::1/128 is an IPv6 prefix, and all public addresses of a bed are IPv4; write the IPv4 address",
         ),
+        (
+            "198.51.100.0/24",
+            "192.168.1.5/32",
+            "b:12: ssh_from, element 2: 192.168.1.5/32 is not public, and Azure sees only public addresses as sources of ssh; write the IPv4 address",
+        ),
         ("spot = true", "spot = 1", "b:13: spot: is the number 1; `true` or `false`"),
         ("20:30", "24:00", "b:14: shutdown: \"24:00\" is no time of day; write HH:MM"),
         ("20 EUR", "twenty", "b:15: budget: \"twenty\" is no amount of money; write a number above 0"),

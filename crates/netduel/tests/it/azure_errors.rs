@@ -117,6 +117,7 @@ fn of_the_input() -> Vec<Case> {
         },
         usage("Ssh from the whole world", &["azure", "up", "x.toml", "--ssh-from", "0.0.0.0/0"]),
         usage("Ssh from an IPv6 prefix", &["azure", "up", "x.toml", "--ssh-from", "2001:db8::1/128"]),
+        usage("Ssh from a private address", &["azure", "up", "x.toml", "--ssh-from", "192.168.1.5/32"]),
         usage("A text that is no subscription", &["azure", "list", "--subscription", "a/b"]),
         usage("A text that is no bed", &["azure", "down", "X"]),
         Case {
