@@ -1,5 +1,5 @@
-//! What an author can write for a key, shown where a value is refused or a key is missing. Keys without an example here have that of
-//! their type, or their description.
+//! What an author can write for a key of a plan or a bed, shown where a value is refused or a key is missing. Keys without an example here have
+//! that of their type, or their description.
 
 /// Quantities by key, where the example of the type would not fit.
 const QUANTITIES: &[(&str, &str)] = &[
@@ -31,7 +31,9 @@ const ADDITIONS: &[(&str, &str)] = &[
     ("hosts", "a table for each host, for example [hosts.client]"),
     ("name", "name = \"NAME\""),
     ("question", "question = \"Is B faster than A?\""),
+    ("region", "region = \"westeurope\""),
     ("server", "server = \"NAME of a host\""),
+    ("size", "size = \"Standard_DS4_v2\""),
     ("type", "type = \"tcp-stream\""),
     ("workloads", "a table [[workloads]] for each kind of traffic"),
 ];
@@ -66,6 +68,7 @@ mod tests {
     use toml::de::DeTable;
 
     use super::*;
+    use crate::bed::BedSpec;
     use crate::plan::problem::Problems;
     use crate::plan::shape::Shape;
     use crate::plan::spec::{ArmSpec, DesignSpec, EventSpec, PlanSpec, WorkloadSpec};
@@ -98,7 +101,8 @@ mod tests {
 
     #[test]
     fn every_key_that_must_be_written_has_an_addition() {
-        let all = [PlanSpec::keys(), ArmSpec::keys(), WorkloadSpec::keys(), EventSpec::keys()].concat();
+        let of_plans = [PlanSpec::keys(), ArmSpec::keys(), WorkloadSpec::keys(), EventSpec::keys()];
+        let all = [of_plans.concat(), BedSpec::keys()].concat();
         for key in all.into_iter().filter(|key| key.required) {
             assert!(addition(key.name).is_some(), "{}", key.name);
         }

@@ -248,7 +248,7 @@ fn every_problem_is_reported_at_once_in_the_order_of_the_lines() {
     assert_eq!(places, [(1, "name"), (6, "zone"), (14, "shutdown")]);
     let errors = parse("", "empty.toml").expect_err("nothing").to_string();
     for key in ["name", "region", "size"] {
-        assert!(errors.contains(&format!("empty.toml:1: {key}: is missing; ")), "{errors}");
+        assert!(errors.contains(&format!("empty.toml:1: {key}: is missing; add {key} = \"")), "{errors}");
     }
     let errors = parse("name = \n", "b").expect_err("no TOML").to_string();
     assert!(errors.starts_with("b:1: this is not TOML: "), "{errors}");
