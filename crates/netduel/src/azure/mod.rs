@@ -57,7 +57,7 @@ pub fn command(command: &AzureCommand) -> Result<(), Failure> {
             down(bed.as_ref(), subscription.subscription.as_deref(), deletion, json.json)
         }
         AzureCommand::Run(args) => run::command(args),
-        AzureCommand::List { subscription, json } => list(subscription.subscription.as_deref(), json.json),
+        AzureCommand::List { subscription, json } => list(subscription.as_deref(), json.json),
     }
 }
 
