@@ -59,8 +59,9 @@ pub enum AzureCommand {
     },
     /// Create a bed, or complete one that failed, with your own `az`. It costs money until `netduel azure down`.
     ///
-    /// Checks version and login of `az`, size, quota, price and budget before anything is created. Ctrl-C ends the command and not the
-    /// deployment. The subscription is the key `subscription` of the bed file, or else the current one of `az account show`.
+    /// Checks version and login of `az`, size, quota, price and budget before anything is created. Then it prints the price of an hour and
+    /// creates the bed without a question. Ctrl-C ends the command and not the deployment. The subscription is the key `subscription` of the
+    /// bed file, or else the current one of `az account show`.
     #[command(after_help = "Example:\n  netduel azure up beds/two-nic.toml --ssh-from 192.0.2.1/32")]
     Up {
         /// The bed, a TOML file.
@@ -215,6 +216,15 @@ mod tests {
             // `list` takes no bed file.
             assert_eq!(help.contains("key `subscription` of the bed file"), name != "list", "{name}: {help}");
         }
+    }
+
+    #[test]
+    fn help_of_up_says_that_it_creates_without_a_question() {
+        let mut cli = crate::cli::Cli::command();
+        let up = cli.find_subcommand_mut("azure").and_then(|azure| azure.find_subcommand_mut("up")).unwrap();
+        let help = up.render_long_help().to_string();
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(help.contains("the price of an hour and creates the bed without a question"), "{help}");
     }
 
     #[test]
