@@ -25,8 +25,8 @@ pub enum Answer {
     Price(Money),
     /// It has no such price.
     NoPrice,
-    /// It cannot be reached, or not understood.
-    Unreachable,
+    /// It cannot be reached, or not understood, with the error of the call.
+    Unreachable(String),
 }
 
 /// The currency in which the prices of a bed are shown.
@@ -72,7 +72,7 @@ pub fn of_vm(az: &mut dyn Az, bed: &Bed) -> Result<Answer, CallError> {
     match answer {
         Ok(prices) => Ok(chosen(&prices.items, bed, currency).map_or(Answer::NoPrice, Answer::Price)),
         Err(error @ (CallError::Interrupted { .. } | CallError::Start { .. })) => Err(error),
-        Err(_) => Ok(Answer::Unreachable),
+        Err(error) => Ok(Answer::Unreachable(error.to_string())),
     }
 }
 

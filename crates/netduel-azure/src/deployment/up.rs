@@ -69,7 +69,7 @@ pub fn prepare_with(
     let (dated, is_price_earlier) = match price::of_vm(az, bed)? {
         Answer::Price(of_vm) => (Some(DatedPrice { of_vm, read_unix_s: unix_s }), false),
         Answer::NoPrice => (None, false),
-        Answer::Unreachable => (earlier, true),
+        Answer::Unreachable(_) => (earlier, true),
     };
     let price = dated.as_ref().map(|price| price.of_vm.times(layout.vms.len() as f64));
     let before = existing.as_ref().and_then(Group::bed);

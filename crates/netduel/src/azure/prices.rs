@@ -79,8 +79,9 @@ pub fn look_up(bed: &Bed) -> Result<Option<CheckPrice>, Failure> {
             tell(&format!("warning: Azure has no price of {} in {}", bed.size.name, bed.region));
             Ok(None)
         }
-        Answer::Unreachable => {
-            tell("warning: prices cannot be looked up now");
+        Answer::Unreachable(reason) => {
+            let (size, region) = (&bed.size.name, &bed.region);
+            tell(&format!("warning: the price of {size} in {region} cannot be looked up now: {reason}"));
             Ok(without_network(bed))
         }
     }
