@@ -37,19 +37,12 @@ pub struct Prepared {
     pub is_price_earlier: bool,
 }
 
-/// Checks everything that can be checked before anything is created. `unix_s` is the time, seconds since 1970-01-01T00:00:00Z.
+/// Checks everything that can be checked before anything is created. `unix_s` is the time, seconds since 1970-01-01T00:00:00Z. `earlier` is an
+/// earlier price of the same size, region and currency, for the case that the service cannot be reached.
 ///
 /// # Errors
 /// [`BedError`] with the first reason why the bed cannot be created.
-pub fn prepare(az: &mut dyn Az, bed: &Bed, unix_s: u64) -> Result<Prepared, BedError> {
-    prepare_with(az, bed, unix_s, None)
-}
-
-/// As [`prepare`], with an earlier price of the same size, region and currency, for the case that the service cannot be reached.
-///
-/// # Errors
-/// As [`prepare`].
-pub fn prepare_with(
+pub fn prepare(
     az: &mut dyn Az,
     bed: &Bed,
     unix_s: u64,

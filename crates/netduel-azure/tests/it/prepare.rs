@@ -2,7 +2,7 @@
 use std::path::Path;
 
 use netduel_azure::az::cause::Cause;
-use netduel_azure::deployment::up::{Prepared, create, prepare, prepare_with};
+use netduel_azure::deployment::up::{Prepared, create, prepare};
 use netduel_azure::deployment::{BedError, DatedPrice};
 use netduel_azure::template::sha256;
 
@@ -24,7 +24,7 @@ const PRICE: &str = r#"{"Items": [{"retailPrice": 0.25, "unitOfMeasure": "1 Hour
 
 fn prepared(keys: &str, answers: &[(&str, &str)]) -> Result<Prepared, BedError> {
     let mut az = FakeAz::new(answers.iter().copied());
-    let prepared = prepare(&mut az, &bed(keys), NOW);
+    let prepared = prepare(&mut az, &bed(keys), NOW, None);
     az.is_done();
     prepared
 }
@@ -88,7 +88,7 @@ fn subscription_of_the_bed_is_that_of_every_call() {
 fn expired_login_is_named_before_anything_else() {
     let mut az = FakeAz::new([VERSION])
         .then("account show", Answer::Failure(Cause::Login { message: "expired".to_owned() }));
-    let error = prepare(&mut az, &bed(""), NOW).unwrap_err().to_string();
+    let error = prepare(&mut az, &bed(""), NOW, None).unwrap_err().to_string();
     assert!(error.contains("run `az login`"), "{error}");
 }
 
@@ -355,9 +355,9 @@ fn budget_holds_beyond_a_shutdown_that_the_deployment_may_miss() {
     // 18:58 UTC: the VMs run until 19:00 of the next day.
     let late = NOW + (8 * 60 + 28) * 60;
     let mut az = FakeAz::new(GOOD);
-    let error = prepare(&mut az, &bed("budget = \"11 USD\""), late).unwrap_err().to_string();
+    let error = prepare(&mut az, &bed("budget = \"11 USD\""), late, None).unwrap_err().to_string();
     assert!(error.contains("costs 12.02 USD until its shutdown in 24.0 h"), "{error}");
-    let prepared = prepare(&mut FakeAz::new(GOOD), &bed("budget = \"12.5 USD\""), late).unwrap();
+    let prepared = prepare(&mut FakeAz::new(GOOD), &bed("budget = \"12.5 USD\""), late, None).unwrap();
     assert_eq!(prepared.tags.pairs().get("netduel-budget").map(String::as_str), Some("12.5 USD"));
 }
 
@@ -370,7 +370,7 @@ fn unknown_price_is_refused_only_with_a_budget() {
     assert!(error.contains("price of Standard_D4s_v3 in westeurope is unknown"), "{error}");
     let mut az = FakeAz::new(GOOD[..5].iter().copied())
         .then("rest", Answer::Failure(Cause::Connection { message: "gone".to_owned() }));
-    assert_eq!(prepare(&mut az, &bed(""), NOW).unwrap().tags.price, None);
+    assert_eq!(prepare(&mut az, &bed(""), NOW, None).unwrap().tags.price, None);
 }
 
 #[test]
@@ -378,14 +378,14 @@ fn earlier_price_is_used_only_while_the_service_cannot_be_reached() {
     let earlier = || Some(DatedPrice { of_vm: "0.4 USD".parse().unwrap(), read_unix_s: 7 });
     let mut answers = GOOD;
     answers[5].1 = r#"{"Items": []}"#;
-    let gone = prepare_with(&mut FakeAz::new(answers), &bed(""), NOW, earlier()).unwrap();
+    let gone = prepare(&mut FakeAz::new(answers), &bed(""), NOW, earlier()).unwrap();
     assert_eq!((gone.price, gone.tags.price, gone.tags.price_read_unix_s), (None, None, None));
     let mut az = FakeAz::new(GOOD[..5].iter().copied())
         .then("rest", Answer::Failure(Cause::Connection { message: "gone".to_owned() }));
-    let kept = prepare_with(&mut az, &bed(""), NOW, earlier()).unwrap();
+    let kept = prepare(&mut az, &bed(""), NOW, earlier()).unwrap();
     assert_eq!((kept.price, kept.tags.price_read_unix_s), (earlier(), Some(7)));
     assert!(kept.is_price_earlier);
-    let current = prepare_with(&mut FakeAz::new(GOOD), &bed(""), NOW, earlier()).unwrap();
+    let current = prepare(&mut FakeAz::new(GOOD), &bed(""), NOW, earlier()).unwrap();
     assert_eq!(current.tags.price_read_unix_s, Some(NOW));
     assert!(!current.is_price_earlier);
 }
@@ -393,7 +393,7 @@ fn earlier_price_is_used_only_while_the_service_cannot_be_reached() {
 #[test]
 fn price_is_asked_in_the_currency_of_the_budget() {
     let mut az = FakeAz::new(GOOD);
-    let error = prepare(&mut az, &bed("budget = \"20 EUR\""), NOW).unwrap_err();
+    let error = prepare(&mut az, &bed("budget = \"20 EUR\""), NOW, None).unwrap_err();
     assert!(matches!(error, BedError::PriceUnknown { .. }), "{error}");
     assert!(az.calls[5].contains("currencyCode='EUR'"), "{}", az.calls[5]);
 }

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 
 use netduel_azure::az::Az;
-use netduel_azure::deployment::up::{Prepared, create, prepare_with};
+use netduel_azure::deployment::up::{Prepared, create, prepare};
 use netduel_azure::deployment::{BedError, Host, State, Step, inventory, progress};
 use netduel_azure::ssh_key::{PublicKey, TEXT_LEN_MAX};
 use netduel_azure::template;
@@ -36,7 +36,7 @@ pub fn command(path: &Path, ssh_from: &[Prefix], json: bool) -> Result<(), Failu
     let az: &mut dyn Az = &mut az;
     let doing = format!("create the bed {}", bed.name);
     let prepared =
-        prepare_with(az, &bed, now_unix_s(), prices::known(&bed)).map_err(|error| refused(&doing, error))?;
+        prepare(az, &bed, now_unix_s(), prices::known(&bed)).map_err(|error| refused(&doing, error))?;
     prepared.price.iter().for_each(|price| prices::keep(&bed, price));
     old::warn(az, &prepared.subscription, None, now_unix_s());
     announce(&bed, &prepared);
