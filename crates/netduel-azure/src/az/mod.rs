@@ -3,10 +3,10 @@ pub mod cause;
 pub mod patient;
 pub mod process;
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use netduel_model::json_text::quoted;
+use netduel_model::shell;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
@@ -131,21 +131,9 @@ pub fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(valu
     Ok(Option::deserialize(value)?.unwrap_or_default())
 }
 
-/// A command for people: what is not plain is in quotes.
+/// A command for people, quoted for a shell.
 pub fn shown(words: &[&str]) -> String {
-    let mut text = "az".to_owned();
-    for word in words {
-        let is_plain = !word.is_empty()
-            && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./:@=,+".contains(&byte));
-        text.push(' ');
-        if is_plain {
-            text.push_str(word);
-        } else {
-            // Writing to a string cannot fail. A shell expands nothing between these quotes.
-            let _ = write!(text, "'{}'", word.replace('\'', "'\\''"));
-        }
-    }
-    text
+    shell::line(std::iter::once("az").chain(words.iter().copied()))
 }
 
 #[cfg(test)]
@@ -173,8 +161,8 @@ mod tests {
     }
 
     #[test]
-    fn word_that_is_not_plain_is_quoted() {
+    fn word_that_is_not_plain_is_quoted_as_in_every_other_command() {
         assert_eq!(shown(&["group", "show", "--name", "x y"]), "az group show --name 'x y'");
-        assert_eq!(shown(&["", "a;b"]), "az '' 'a;b'");
+        assert_eq!(shown(&["", "a;b", "50%"]), "az '' 'a;b' 50%");
     }
 }
