@@ -7,7 +7,7 @@ use netduel_sys::clock::realtime_ns;
 use serde::Deserialize;
 
 use crate::az::cause::Cause;
-use crate::az::{Az, CallError, ask};
+use crate::az::{Az, CallError, ask, mac};
 
 /// Time limit of stopping or starting a VM, and of changing a resource: Azure answers when it is done.
 const CHANGE_LIMIT: Duration = Duration::from_secs(15 * 60);
@@ -100,7 +100,7 @@ pub fn nic(az: &mut dyn Az, place: &Place, name: &str) -> Result<Nic, CallError>
     let shown: ShownNic = ask(az, &place.within(&["network", "nic", "show"], name))?;
     Ok(Nic {
         accelerated: shown.enable_accelerated_networking.unwrap_or(false),
-        mac: shown.mac_address.map(|mac| mac.replace('-', ":").to_ascii_lowercase()),
+        mac: shown.mac_address.as_deref().map(mac),
         machine: shown.virtual_machine.and_then(|vm| machine(&vm.id, place)),
         subscription: shown.id.as_deref().and_then(subscription),
     })

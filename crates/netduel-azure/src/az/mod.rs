@@ -131,6 +131,11 @@ pub fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(valu
     Ok(Option::deserialize(value)?.unwrap_or_default())
 }
 
+/// A MAC address of Azure, `00-0D-3A-12-34-56`, as the kernel writes it.
+pub(crate) fn mac(text: &str) -> String {
+    text.replace('-', ":").to_ascii_lowercase()
+}
+
 /// A command for people, quoted for a shell.
 pub fn shown(words: &[&str]) -> String {
     shell::line(std::iter::once("az").chain(words.iter().copied()))

@@ -11,7 +11,7 @@ use super::error::BedError;
 use super::groups::Group;
 use super::progress::FAILED_LOOKS_MAX;
 use super::subscription::Subscription;
-use crate::az::{Az, CALL_LIMIT, CallError, ask, or_default};
+use crate::az::{Az, CALL_LIMIT, CallError, ask, mac, or_default};
 use crate::tags::{self, Tags};
 
 /// The state of a VM that runs, and the states on the way there, as Azure names them.
@@ -155,11 +155,6 @@ impl Interface {
             seen: None,
         }
     }
-}
-
-/// `00-0D-3A-12-34-56` as the kernel writes it.
-fn mac(text: &str) -> String {
-    text.replace('-', ":").to_ascii_lowercase()
 }
 
 impl Machine {
