@@ -15,6 +15,9 @@ use cause::Cause;
 /// Time limit of a call that does not wait for resources: a call takes 0.6 s to 2.2 s, and throttling makes `az` wait by itself.
 pub const CALL_LIMIT: Duration = Duration::from_secs(120);
 
+/// Time between two looks at something that takes minutes, seconds. A look is one or two calls.
+pub const PAUSE_S: u64 = 5;
+
 /// The version of `az` with which netduel was tried.
 const TRIED: &str = "2.91";
 
@@ -26,7 +29,7 @@ pub trait Az {
     /// [`CallError`] when it cannot be started, fails, does not end in time, or the user interrupts it.
     fn call(&mut self, words: &[&str], limit: Duration) -> Result<String, CallError>;
 
-    /// Waits until the next look at something that takes minutes; false after an interrupt.
+    /// Waits [`PAUSE_S`] until the next look at something that takes minutes; false after an interrupt.
     fn pause(&mut self) -> bool;
 }
 
@@ -111,6 +114,11 @@ impl CallError {
             | Self::Answer { .. } => false,
         }
     }
+}
+
+/// Looks, each with a pause after it, that take this time or longer, minutes: their calls take time as well.
+pub(crate) const fn looks_of(minutes: u64) -> u64 {
+    minutes * 60 / PAUSE_S
 }
 
 /// Runs `az` and reads its answer, one JSON document.

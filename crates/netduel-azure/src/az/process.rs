@@ -15,12 +15,12 @@ use netduel_sys::process::{ends_within, spawn_bound};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use super::cause::Cause;
-use super::{Az, CallError, shown};
+use super::{Az, CallError, PAUSE_S, shown};
 
 /// Most bytes of an output: the sizes of a region are below 1 MB, the operations of a bed below 200 kB.
 const OUTPUT_MAX: u64 = 16 << 20;
-/// Time between two looks at a deployment: resources take from seconds to minutes, and a look takes two calls.
-const INTERVAL_NS: u64 = 5_000_000_000;
+/// Nanoseconds of a pause.
+const PAUSE_NS: u64 = PAUSE_S * 1_000_000_000;
 /// Time for the rest of an output when the process has ended: a process that it left behind may hold the pipe.
 const OUTPUT_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -109,7 +109,7 @@ impl Az for AzProcess {
     }
 
     fn pause(&mut self) -> bool {
-        sleep_until_or(monotonic_ns().saturating_add(INTERVAL_NS), &self.is_over)
+        sleep_until_or(monotonic_ns().saturating_add(PAUSE_NS), &self.is_over)
     }
 }
 

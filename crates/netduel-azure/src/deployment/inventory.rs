@@ -11,7 +11,7 @@ use super::error::BedError;
 use super::groups::Group;
 use super::progress::FAILED_LOOKS_MAX;
 use super::subscription::Subscription;
-use crate::az::{Az, CALL_LIMIT, CallError, ask, mac, or_default};
+use crate::az::{Az, CALL_LIMIT, CallError, ask, looks_of, mac, or_default};
 use crate::tags::{self, Tags};
 
 /// The state of a VM that runs, and the states on the way there, as Azure names them.
@@ -19,9 +19,7 @@ const RUNNING: &str = "VM running";
 const ON_THE_WAY: [&str; 2] = ["VM starting", "VM creating"];
 /// The option with which `az vm list` shows states and public addresses.
 const DETAILS: [&str; 1] = ["--show-details"];
-/// Looks at VMs that start, 5 s and two calls apart: about ten minutes.
-const LOOKS_MAX: u32 = 60;
-/// What a start may take, for the message, minutes.
+/// Time limit of a start of VMs, minutes, without the time of the calls.
 pub const LIMIT_MIN: u64 = 10;
 
 /// A deployed bed.
@@ -328,7 +326,7 @@ fn started(
         }
     }
     let mut failed_looks = 0;
-    for _ in 0..LOOKS_MAX {
+    for _ in 0..looks_of(LIMIT_MIN) {
         match look_up(az, group, tags, subscription) {
             Ok(now) if now.not_running(names()).is_empty() => return Ok(now),
             Ok(_) => failed_looks = 0,

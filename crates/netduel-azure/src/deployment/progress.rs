@@ -10,13 +10,11 @@ use super::error::{BedError, Failure};
 use super::resources::shown;
 use super::subscription::Subscription;
 use crate::az::cause::Cause;
-use crate::az::{Az, CallError, ask, or_default};
+use crate::az::{Az, CallError, ask, looks_of, or_default};
 
 /// The name of every deployment of a bed: a second one takes the place of the first.
 pub(super) const NAME: &str = "netduel";
-/// Looks at a deployment at most, 5 s and two calls apart: about half an hour.
-const LOOKS_MAX: u32 = 200;
-/// What a deployment may take, for the message, minutes.
+/// Time limit of a deployment, minutes, without the time of the calls.
 pub const LIMIT_MIN: u64 = 30;
 /// Looks in a row that may fail by a lost connection or a limited rate.
 pub(super) const FAILED_LOOKS_MAX: u32 = 10;
@@ -147,7 +145,7 @@ pub fn watch(
 ) -> Result<Vec<Host>, BedError> {
     let mut known: BTreeMap<String, State> = BTreeMap::new();
     let mut failed_looks = 0;
-    for _ in 0..LOOKS_MAX {
+    for _ in 0..looks_of(LIMIT_MIN) {
         match look(az, bed, subscription) {
             Ok((deployment, operations)) => {
                 failed_looks = 0;

@@ -1,6 +1,7 @@
 //! Looking at a deployed bed, and starting its VMs.
+use netduel_azure::az::PAUSE_S;
 use netduel_azure::az::cause::Cause;
-use netduel_azure::deployment::inventory::{Inventory, look_up, start, stopped};
+use netduel_azure::deployment::inventory::{Inventory, LIMIT_MIN, look_up, start, stopped};
 use netduel_azure::deployment::{BedError, Subscription, groups::Group};
 use netduel_azure::tags::Tags;
 use netduel_model::bed::{BedNetwork, BedType};
@@ -232,11 +233,13 @@ fn commands_of_errors_of_a_start_name_the_subscription_that_the_user_named() {
     }
     let (stopped, nics) = (list(["VM running", "VM stopped"]), nics().to_string());
     let mut az = FakeAz::new([("vm start", "")]);
-    for _ in 0..60 {
+    for _ in 0..LIMIT_MIN * 60 / PAUSE_S {
         az = az.then("vm list", Answer::Text(stopped.clone()));
         az = az.then("network nic list", Answer::Text(nics.clone()));
     }
     let error = start(&mut az, (&group, &tags), &paid, &inventory, &vms).unwrap_err().to_string();
     let command = "`az vm list --resource-group netduel-x --show-details --subscription paid`";
     assert!(error.contains(command), "{error}");
+    // The time of the message has passed.
+    az.is_done();
 }

@@ -1,6 +1,7 @@
 //! A deployment while it is watched: progress, addresses, failures, lost connections, interrupts.
+use netduel_azure::az::PAUSE_S;
 use netduel_azure::az::cause::Cause;
-use netduel_azure::deployment::progress::watch;
+use netduel_azure::deployment::progress::{LIMIT_MIN, watch};
 use netduel_azure::deployment::{BedError, Host, State, Step};
 
 use crate::bed;
@@ -111,6 +112,13 @@ fn lost_connection_and_throttling_are_awaited() {
     }
     let error = watched(&mut gone).1.unwrap_err().to_string();
     assert!(error.contains("no connection to Azure (reset)"), "{error}");
+}
+
+#[test]
+fn deployment_is_watched_for_the_time_that_the_error_states() {
+    let looks = (0..LIMIT_MIN * 60 / PAUSE_S).flat_map(|_| [(SHOW, RUNNING), (LIST, "[]")]);
+    let error = watched(&mut FakeAz::new(looks)).1.unwrap_err().to_string();
+    assert!(error.starts_with(&format!("the deployment did not end within {LIMIT_MIN} min; ")), "{error}");
 }
 
 #[test]
