@@ -21,9 +21,7 @@ pub enum BedError {
         needed: String,
     },
     /// A group of the bed's name that netduel did not create.
-    #[error(
-        "the resource group {group} exists and is not the bed {bed}: it lacks the tag netduel={bed}; give the bed another name"
-    )]
+    #[error("the resource group {group} exists and is not the bed {bed}: it lacks the tag netduel={bed}")]
     NotOurs {
         /// Name of the group.
         group: String,

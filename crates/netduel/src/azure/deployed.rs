@@ -58,7 +58,13 @@ pub fn choose(
 ) -> Result<(Group, Tags), Failure> {
     let failed = |error: BedError| failed(doing, error);
     let group = if let Some(name) = name {
-        groups::find(az, name, subscription).map_err(failed)?.ok_or_else(|| {
+        let found = groups::find(az, name, subscription).map_err(|error| match error {
+            BedError::NotOurs { .. } => {
+                failed(error).remedy(format!("`{}` shows all beds", subscription.list()))
+            }
+            error => failed(error),
+        })?;
+        found.ok_or_else(|| {
             known::forget_gone(subscription, |other| other != name);
             let (bed, list) = (name.to_owned(), subscription.list());
             failed(BedError::NoBed { bed, subscription: subscription.name.clone(), list })

@@ -114,12 +114,12 @@ fn tell_stopped(az: &mut dyn Az, bed: &Bed, prepared: &Prepared) -> bool {
 
 /// An error before anything is created.
 fn refused(doing: &str, error: BedError) -> Failure {
-    let is_of_other = matches!(error, BedError::OfOther { .. });
-    let failure = failed(doing, error);
-    if is_of_other {
-        return failure.remedy("give the new bed another name, or remove the tag if the bed is yours");
-    }
-    failure
+    let remedy = match error {
+        BedError::NotOurs { .. } => "give the bed another name",
+        BedError::OfOther { .. } => "give the new bed another name, or remove the tag if the bed is yours",
+        _ => return failed(doing, error),
+    };
+    failed(doing, error).remedy(remedy)
 }
 
 /// Says what will be created, and what it costs.

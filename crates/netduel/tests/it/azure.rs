@@ -363,9 +363,13 @@ fn quota_and_foreign_group_end_with_12_before_anything_is_created() {
         "group show",
         prints(&json!({ "name": "netduel-x", "location": "westeurope", "tags": { "owner": "me" } })),
     );
-    for words in [&UP[..], &["azure", "down", "x", "--yes"]] {
+    for (words, remedy) in [
+        (&UP[..], "give the bed another name"),
+        (&["azure", "down", "x", "--yes"][..], "`netduel azure list` shows all beds"),
+    ] {
         let error = scene.run(words).expect_code(12).stderr;
-        assert!(error.contains("it lacks the tag netduel=x"), "{error}");
+        let end = format!(": it lacks the tag netduel=x; {remedy}");
+        assert!(error.trim_end().ends_with(&end), "{error}");
     }
     let calls = scene.calls();
     assert!(!calls.contains("create") && !calls.contains("delete"), "{calls}");

@@ -235,6 +235,10 @@ fn before_a_deletion() -> Vec<Case> {
     let words = vec!["azure", "down", "x", "--yes"];
     let waits = json!([{ "create": "waits", "hang": true }]);
     vec![
+        Case {
+            words: words.clone(),
+            ..case("The resource group is no bed", group("westeurope", &json!({ "owner": "me" })))
+        },
         Case { words: words.clone(), ..case("Another user created the bed, and `--yes`", of_another_user()) },
         Case {
             words: words.clone(),
