@@ -165,12 +165,7 @@ impl Deployed {
         let bed = self.name().to_owned();
         if !starts {
             let failure = failed("run plans", BedError::Stopped { bed, vms: stopped });
-            let why = match self.tags.shutdown.as_deref() {
-                Some("off") | None => String::new(),
-                Some(time) => format!(" (the daily shutdown is at {time} UTC)"),
-            };
-            return Err(failure
-                .remedy(format!("start them with --start{why}; they cost money until the next shutdown")));
+            return Err(failure.remedy(start_remedy(&self.tags)));
         }
         let doing = format!("start the bed {bed}");
         self.keeps_budget().map_err(|error| {
@@ -197,6 +192,16 @@ impl Deployed {
         let bed = &self.inventory.bed;
         let size = bed.vms.iter().find_map(|vm| vm.claimed.size.as_deref()).unwrap_or("a VM");
         budget::check(&self.tags, size, &bed.region, now_unix_s(), inventory::LIMIT_MIN)
+    }
+}
+
+/// What to do about VMs that do not run, with what they cost then.
+fn start_remedy(tags: &Tags) -> String {
+    match tags.shutdown_time() {
+        Some(time) => format!(
+            "start them with --start (the daily shutdown is at {time} UTC); they cost money until the next shutdown"
+        ),
+        None => "start them with --start; they cost money while they run".to_owned(),
     }
 }
 
@@ -228,6 +233,27 @@ fn only(
                 names.join(", ")
             );
             Err(Failure::message(Kind::Usage, text).remedy(remedies.several))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn remedy_of_stopped_vms_names_a_shutdown_only_where_the_bed_has_one() {
+        let remedy = |shutdown: &str| {
+            let pairs = [("netduel", "x"), ("netduel-shutdown", shutdown)];
+            let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            start_remedy(&Tags::read(&BTreeMap::from(pairs)).expect("a bed"))
+        };
+        let daily = remedy("19:00");
+        assert!(daily.contains("at 19:00 UTC") && daily.ends_with("until the next shutdown"), "{daily}");
+        for other in ["off", "", "x"] {
+            assert_eq!(remedy(other), "start them with --start; they cost money while they run");
         }
     }
 }
