@@ -8,7 +8,7 @@ use std::process::Command;
 use netduel_test_support::NewNamespace;
 use serde_json::{Value, json};
 
-use crate::azure::prints;
+use crate::azure::{fake_az, prints};
 use crate::azure_errors::{assert_on_page, error_line};
 use crate::support::{Bench, Finished};
 
@@ -167,9 +167,7 @@ impl Scene {
     ) -> Self {
         let bench = Bench::new();
         fs::create_dir(bench.path().join("bin")).unwrap();
-        let test = std::env::current_exe().unwrap();
-        let fake = test.parent().unwrap().parent().unwrap().join("examples/fake_az");
-        symlink(fake, bench.path().join("bin/az")).unwrap();
+        symlink(fake_az(), bench.path().join("bin/az")).unwrap();
         let answers: serde_json::Map<String, Value> = answers.into_iter().chain([N.shown()]).collect();
         fs::write(bench.path().join("answers.json"), Value::Object(answers).to_string()).unwrap();
         let program = Path::new(env!("CARGO_BIN_EXE_netduel"));
