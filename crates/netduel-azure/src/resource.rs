@@ -10,7 +10,7 @@ use crate::az::cause::Cause;
 use crate::az::{Az, CallError, ask, mac};
 
 /// Time limit of stopping or starting a VM, and of changing a resource: Azure answers when it is done.
-const CHANGE_LIMIT: Duration = Duration::from_secs(15 * 60);
+pub(crate) const CHANGE_LIMIT: Duration = Duration::from_secs(15 * 60);
 /// Codes of Azure for a resource that does not exist. Others with this end say nothing of the resource, as that for a subscription which
 /// the present login cannot see.
 const GONE: [&str; 3] = ["ResourceNotFound", "ResourceGroupNotFound", "NotFound"];

@@ -169,6 +169,14 @@ mod tests {
     }
 
     #[test]
+    fn guide_has_the_times_of_the_changes() {
+        let guide = include_str!("../../../docs/beds.md");
+        let minutes = STOP_S / 60.0;
+        let text = format!("{SWITCH_S} s for each switch of a NIC and {minutes} minutes for each stop");
+        assert!(guide.contains(&text), "docs/beds.md lacks this text: {text}");
+    }
+
+    #[test]
     fn time_of_a_run_has_the_stops_of_its_vms() {
         let mut plan = shipped("azure-latency.toml");
         let traffic_s = block_s(&plan) * f64::from(plan.design.blocks_max);

@@ -463,6 +463,9 @@ mod tests {
         );
         let Cause::NotAccelerated { sizes } = Cause::of_output(&stderr, Some(1)) else { panic!("{stderr}") };
         assert_eq!(sizes.len(), SIZES_MAX);
+        let guide = include_str!("../../../../docs/beds.md");
+        let text = format!("up to {SIZES_MAX} sizes of the table");
+        assert!(guide.contains(&text), "docs/beds.md lacks this text: {text}");
         assert!(!sizes.contains(&"Standard_D4s_v3".to_owned()), "{sizes:?}");
         assert!(sizes.iter().all(|name| size::named(name).is_some_and(|size| size.vcpus == 4)), "{sizes:?}");
     }

@@ -19,7 +19,7 @@ pub const CALL_LIMIT: Duration = Duration::from_secs(120);
 pub const PAUSE_S: u64 = 5;
 
 /// The version of `az` with which netduel was tried.
-const TRIED: &str = "2.91";
+pub(crate) const TRIED: &str = "2.91";
 
 /// Runs `az`.
 pub trait Az {

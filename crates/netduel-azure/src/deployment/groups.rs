@@ -13,7 +13,7 @@ use crate::tags::{self, Tags};
 use crate::template::{MACHINE, SCHEDULE, schedule_name};
 
 /// Time limit of a deletion that is awaited: Azure deletes the VMs, then their NICs, then the networks.
-const DELETION_LIMIT: Duration = Duration::from_secs(45 * 60);
+pub(super) const DELETION_LIMIT: Duration = Duration::from_secs(45 * 60);
 
 /// A resource group as `az` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

@@ -83,3 +83,17 @@ impl Subscription {
         words.iter().copied().chain(["--subscription", self.id.as_str()]).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::OLDEST;
+    use crate::az::TRIED;
+
+    #[test]
+    fn guide_has_the_versions_of_az() {
+        let guide = include_str!("../../../../docs/beds.md");
+        let (major, minor) = OLDEST;
+        let text = format!("`az` must be {major}.{minor} or newer; netduel was tried with {TRIED}.");
+        assert!(guide.contains(&text), "docs/beds.md lacks this text: {text}");
+    }
+}

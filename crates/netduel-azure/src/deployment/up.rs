@@ -18,7 +18,7 @@ use crate::tags::Tags;
 use crate::template;
 
 /// Time limit of the request for a deployment: Azure checks the template before it answers.
-const REQUEST_LIMIT: Duration = Duration::from_secs(300);
+pub(super) const REQUEST_LIMIT: Duration = Duration::from_secs(300);
 
 /// What is known before a bed is created.
 #[derive(Debug, Clone, PartialEq)]

@@ -165,6 +165,17 @@ mod tests {
     }
 
     #[test]
+    fn guide_has_the_limits_and_their_file() {
+        let guide = include_str!("../../../../docs/beds.md");
+        let [receive, send, options] = LIMITS.map(|(_, bytes)| bytes >> 20);
+        assert_eq!(receive, send);
+        let text = format!(
+            "`net.core.rmem_max` and `wmem_max` {receive} MiB, `net.core.optmem_max` {options} MiB, in `{LIMITS_FILE}`"
+        );
+        assert!(guide.contains(&text), "docs/beds.md lacks this text: {text}");
+    }
+
+    #[test]
     fn sysctls_of_the_bed_are_set_from_a_file_of_their_own_after_the_limits() {
         let read = read("sysctls = { \"net.ipv4.tcp_rmem\" = \"1 2 3\", \"net.core.rmem_max\" = \"4\" }");
         let files = read["write_files"].as_array().expect("a list");

@@ -1,5 +1,5 @@
 //! What Azure claims of a bed against what its guests show: both directions, and what an arm depends on.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use netduel_model::bed::{BedNetwork, BedNic, BedVm, Placement, RunBed, VfUse, VmFacts};
@@ -109,6 +109,24 @@ impl Scene {
         let find = |one: &&mut netduel_model::snapshot::Interface| one.master.is_some();
         self.client().interfaces.iter_mut().find(find).expect("it has one")
     }
+}
+
+#[test]
+fn guide_has_every_finding_of_a_bed() {
+    let guide = include_str!("../../../../docs/beds.md");
+    let cells = guide.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+    let documented: BTreeSet<&str> = cells
+        .flat_map(|cell| cell.split(", "))
+        .filter_map(|id| id.strip_prefix("`bed-")?.strip_suffix('`'))
+        .collect();
+    let sources = [
+        include_str!("../../src/findings/bed.rs"),
+        include_str!("../../src/findings/bed_route.rs"),
+        include_str!("../../src/findings/bed_sysctl.rs"),
+    ];
+    let ids = sources.iter().flat_map(|source| source.split("\"bed-").skip(1));
+    let ids: BTreeSet<&str> = ids.filter_map(|rest| rest.split('"').next()).collect();
+    assert_eq!(documented, ids);
 }
 
 #[test]

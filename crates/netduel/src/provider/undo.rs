@@ -103,6 +103,18 @@ mod tests {
     use crate::cli::{Cli, Command};
 
     #[test]
+    fn design_note_has_the_limits_of_an_undo() {
+        let note = include_str!("../../../../docs/design/0042-azure-treatments-and-prices.md");
+        let [limit, patience] = [UNDO_LIMIT, PATIENCE].map(|time| time.as_secs() / 60);
+        for part in [
+            format!("Limit {limit} min in place of 30 s."),
+            format!("repeats each call of `az` for {patience} min while"),
+        ] {
+            assert!(note.contains(&part), "docs/design/0042 lacks this text: {part}");
+        }
+    }
+
+    #[test]
     fn command_of_an_undo_is_read_as_it_was_written() {
         let place = Place { subscription: Some("s".to_owned()), group: "g".to_owned() };
         let nic = Undo::Nic { place: place.clone(), nic: "n".to_owned(), accelerated: false, stops: true };

@@ -63,6 +63,17 @@ fn private_address_of_this_machine_does_not_connect_and_nothing_is_created() {
 }
 
 #[test]
+fn design_note_has_the_number_of_calls_before_a_deployment() {
+    let scene = Scene::new();
+    scene.run(&UP).expect_code(0);
+    let calls = scene.calls();
+    let count = calls.lines().take_while(|call| !call.starts_with("deployment group create")).count();
+    let note = include_str!("../../../../docs/design/0036-azure.md");
+    let text = format!("`up` makes {count} calls before the deployment of a new bed starts");
+    assert!(note.contains(&text), "docs/design/0036-azure.md lacks this text: {text}\n{calls}");
+}
+
+#[test]
 fn half_created_bed_is_completed_by_a_second_up() {
     let mut scene = Scene::new();
     let failed =
