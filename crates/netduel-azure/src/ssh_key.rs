@@ -17,7 +17,7 @@ pub enum KeyError {
     #[error("it is a private key; name the file of the public key, which ends with .pub")]
     Private,
     /// It has more than one line.
-    #[error("it has more than one key; a bed has one")]
+    #[error("it has more than one key, and a bed has one; name a file with one key as `ssh_key`")]
     Several,
     /// Another kind of key.
     #[error(
