@@ -56,7 +56,7 @@ pub struct Tags {
     pub price_read_unix_s: Option<u64>,
     /// The SHA-256 of the template with which the bed was deployed last; `None` when an earlier version created it.
     pub template_sha256: Option<String>,
-    /// The time of the daily shutdown as the bed has it; `off` for none.
+    /// The time of the daily shutdown as the bed has it, [`ShutdownTime::OFF`] for none; `None` when it is unknown.
     pub shutdown: Option<String>,
     /// The type of the bed; `None` when an earlier version created it.
     pub kind: Option<BedType>,
@@ -75,7 +75,7 @@ impl Tags {
             price: tags.get(PRICE).and_then(|text| text.parse().ok()),
             price_read_unix_s: tags.get(PRICE_READ).and_then(|text| text.parse().ok()),
             template_sha256: tags.get(TEMPLATE).filter(|text| is_sha256(text)).cloned(),
-            shutdown: tags.get(SHUTDOWN).cloned(),
+            shutdown: tags.get(SHUTDOWN).filter(|text| is_shutdown(text)).cloned(),
             kind: tags.get(KIND).and_then(|text| of_word(text)),
             keys: BedSpec {
                 size: tags.get(SIZE).cloned(),
@@ -169,6 +169,10 @@ impl Tags {
         let has_value = |name: &&str| group.get(*name).is_some_and(|value| !value.is_empty());
         NAMES.into_iter().filter(|name| has_value(name) && !own.contains_key(name)).collect()
     }
+}
+
+fn is_shutdown(text: &str) -> bool {
+    text == ShutdownTime::OFF || text.parse::<ShutdownTime>().is_ok()
 }
 
 fn is_sha256(text: &str) -> bool {
@@ -273,6 +277,16 @@ mod tests {
         }
         assert_eq!(Tags::read(&group), Some(plain.clone()));
         assert_eq!(plain.dropped_from(&group), [""; 0]);
+    }
+
+    #[test]
+    fn shutdown_is_unknown_where_the_tag_is_no_time_of_day() {
+        for (text, is_known) in [("19:00", true), ("off", true), ("", false), ("7 pm", false)] {
+            let pairs =
+                [(BED, "x"), (SHUTDOWN, text)].map(|(name, value)| (name.to_owned(), value.to_owned()));
+            let tags = Tags::read(&BTreeMap::from(pairs)).expect("a bed");
+            assert_eq!(tags.shutdown.as_deref(), Some(text).filter(|_| is_known), "{text:?}");
+        }
     }
 
     #[test]

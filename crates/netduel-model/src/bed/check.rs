@@ -201,7 +201,7 @@ fn resolve_prefixes(spec: &BedSpec, problems: &mut Problems<'_>) -> Vec<Prefix> 
 fn resolve_shutdown(spec: &BedSpec, problems: &mut Problems<'_>) -> Option<ShutdownTime> {
     match spec.shutdown.as_deref() {
         None => Some(ShutdownTime::DEFAULT),
-        Some("off") => None,
+        Some(ShutdownTime::OFF) => None,
         Some(text) => match text.parse::<ShutdownTime>() {
             Ok(time) => Some(time),
             Err(error) => {

@@ -80,7 +80,9 @@ impl Bed {
             ssh_key: None,
             ssh_from: None,
             spot: Some(self.is_spot),
-            shutdown: Some(self.shutdown.map_or_else(|| "off".to_owned(), |time| time.to_string())),
+            shutdown: Some(
+                self.shutdown.map_or_else(|| ShutdownTime::OFF.to_owned(), |time| time.to_string()),
+            ),
             // All digits of the amount: a rounded limit is another one.
             budget: self.budget.as_ref().map(Money::exact),
             sysctls: Some(self.sysctls.clone()).filter(|sysctls| !sysctls.0.is_empty()),

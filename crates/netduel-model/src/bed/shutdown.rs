@@ -24,6 +24,9 @@ impl ShutdownTime {
     /// When a bed does not name a time: after a working day in Europe.
     pub const DEFAULT: Self = Self { minutes: 19 * 60 };
 
+    /// What a bed file and the tags of a bed have in place of a time where there is no shutdown.
+    pub const OFF: &str = "off";
+
     /// A shutdown in fewer minutes may miss VMs that are created now, which have no schedule yet: a deployment takes up to 30.
     pub const CREATION_MIN: u64 = 60;
 

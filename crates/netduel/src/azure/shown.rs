@@ -135,7 +135,7 @@ pub fn listed(group: &Group, tags: &Tags, user: Option<&str>, now_unix_s: u64) -
         (None, _) => "price unknown".to_owned(),
     };
     let shutdown = match tags.shutdown.as_deref() {
-        Some("off") => "no shutdown".to_owned(),
+        Some(ShutdownTime::OFF) => "no shutdown".to_owned(),
         Some(time) => format!("shutdown at {time} UTC"),
         None => "shutdown unknown".to_owned(),
     };
