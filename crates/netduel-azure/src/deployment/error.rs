@@ -184,6 +184,16 @@ pub enum BedError {
         /// The region.
         region: String,
     },
+    /// The bed has a budget, and prices cannot be looked up.
+    #[error(
+        "the price of {size} in {region} cannot be looked up now, so the budget cannot be kept; repeat the command later, or remove `budget`"
+    )]
+    PriceUnreachable {
+        /// The size.
+        size: String,
+        /// The region.
+        region: String,
+    },
     /// Resources could not be created.
     #[error("{}", failures(.0))]
     Failed(Vec<Failure>),

@@ -74,7 +74,13 @@ pub fn prepare(
         template_sha256: template::sha256(bed),
         ..Tags::of(bed, created.unwrap_or(unix_s))
     };
-    budget::check(&tags, &bed.size.name, &bed.region, unix_s, ShutdownTime::CREATION_MIN)?;
+    let kept = budget::check(&tags, &bed.size.name, &bed.region, unix_s, ShutdownTime::CREATION_MIN);
+    kept.map_err(|error| match error {
+        BedError::PriceUnknown { size, region } if is_price_earlier => {
+            BedError::PriceUnreachable { size, region }
+        }
+        error => error,
+    })?;
     let of_group = existing.as_ref().and_then(|group| group.tags.as_ref());
     let dropped = of_group.map(|of_group| tags.dropped_from(of_group)).unwrap_or_default();
     let exists = existing.is_some();

@@ -385,6 +385,10 @@ fn earlier_price_is_used_only_while_the_service_cannot_be_reached() {
     let kept = prepare(&mut az, &bed(""), NOW, earlier()).unwrap();
     assert_eq!((kept.price, kept.tags.price_read_unix_s), (earlier(), Some(7)));
     assert!(kept.is_price_earlier);
+    let mut az = FakeAz::new(GOOD[..5].iter().copied())
+        .then("rest", Answer::Failure(Cause::Connection { message: "gone".to_owned() }));
+    let error = prepare(&mut az, &bed("budget = \"20 USD\""), NOW, None).unwrap_err().to_string();
+    assert!(error.contains("cannot be looked up now") && error.contains("repeat the command"), "{error}");
     let current = prepare(&mut FakeAz::new(GOOD), &bed(""), NOW, earlier()).unwrap();
     assert_eq!(current.tags.price_read_unix_s, Some(NOW));
     assert!(!current.is_price_earlier);
