@@ -121,11 +121,6 @@ pub fn named(name: &str) -> Option<&'static Size> {
 /// How many sizes a message proposes.
 const PROPOSED_MAX: usize = 4;
 
-/// Sizes that allow accelerated networking on and off and have at least so many network cards; as [`proposed`].
-pub fn with_both_arms(vcpus: u32, nics: u32) -> Vec<&'static Size> {
-    proposed(vcpus, |size| size.can_be_synthetic() && size.nics >= nics)
-}
-
 /// Sizes that fit, those nearest to a number of processors first; without sizes whose figure is in doubt.
 pub fn proposed(vcpus: u32, fits: impl Fn(&Size) -> bool) -> Vec<&'static Size> {
     let mut fitting: Vec<&Size> = table().iter().filter(|size| size.doubt.is_empty() && fits(size)).collect();
@@ -191,16 +186,17 @@ mod tests {
     }
 
     #[test]
-    fn proposed_sizes_have_both_arms_and_enough_cards_nearest_first() {
+    fn proposed_sizes_fit_nearest_first() {
         assert!(!named("Standard_D8s_v5").unwrap().can_be_synthetic());
         for (vcpus, nics) in [(2, 2), (8, 3), (96, 4)] {
-            let proposed = with_both_arms(vcpus, nics);
+            let fits = |size: &Size| size.can_be_synthetic() && size.nics >= nics;
+            let proposed = proposed(vcpus, fits);
             assert_eq!(proposed.len(), PROPOSED_MAX);
-            assert!(proposed.iter().all(|size| size.can_be_synthetic() && size.nics >= nics), "{proposed:?}");
+            assert!(proposed.iter().all(|size| fits(size)), "{proposed:?}");
             assert!(proposed.is_sorted_by_key(|size| size.vcpus.abs_diff(vcpus)), "{proposed:?}");
         }
-        assert!(with_both_arms(8, 3).iter().all(|size| size.vcpus == 8));
-        assert_eq!(with_both_arms(8, 99), Vec::<&Size>::new());
+        assert!(proposed(8, |size| size.nics >= 3).iter().all(|size| size.vcpus == 8));
+        assert_eq!(proposed(8, |size| size.nics >= 99), Vec::<&Size>::new());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Whether Azure offers the size of a bed where the bed is to be, and whether the quota is sufficient: before anything is created.
+use netduel_model::bed::layout::suits;
 use netduel_model::bed::{Bed, Layout};
-use netduel_model::size;
+use netduel_model::size::{self, Size};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -124,7 +125,8 @@ pub fn check(
     })?;
     let nics = layout.vms.iter().map(|vm| vm.nics.len()).max().unwrap_or_default() as u32;
     let proposed = || -> Vec<String> {
-        let sizes = size::with_both_arms(bed.size.vcpus, nics);
+        let fits = |size: &Size| suits(bed.kind, size) && size.nics >= nics;
+        let sizes = size::proposed(bed.size.vcpus, fits);
         sizes.iter().filter(|size| size.name != bed.size.name).map(|size| size.name.clone()).collect()
     };
     let (size, region) = (bed.size.name.clone(), bed.region.clone());

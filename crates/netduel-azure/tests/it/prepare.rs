@@ -316,11 +316,15 @@ fn size_that_is_not_offered_is_refused_with_the_reason() {
 #[test]
 fn size_without_accelerated_networking_or_nics_is_refused_with_others() {
     let without = SKU.replace("\"True\"", "\"False\"");
-    let error = refused("", &[VERSION, ACCOUNT, NO_GROUP, (GOOD[3].0, without.as_str())]);
+    let answers = [VERSION, ACCOUNT, NO_GROUP, (GOOD[3].0, without.as_str())];
+    let error = refused("", &answers);
     assert!(
         error.contains("no accelerated networking for Standard_D4s_v3") && error.contains("Standard_D4s_v4"),
         "{error}"
     );
+    assert!(!error.contains("Standard_D4s_v5"), "it has no arm without accelerated networking: {error}");
+    let of_dpdk = refused("type = \"dpdk\"", &answers);
+    assert!(of_dpdk.contains("Standard_D4s_v5"), "the bed has no such arm: {of_dpdk}");
     let single = SKU
         .replace("\"MaxNetworkInterfaces\", \"value\": \"2\"", "\"MaxNetworkInterfaces\", \"value\": \"1\"");
     let error = refused("", &[VERSION, ACCOUNT, NO_GROUP, (GOOD[3].0, single.as_str())]);
