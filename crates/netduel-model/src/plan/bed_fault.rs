@@ -22,7 +22,9 @@ pub enum BedFault {
         found: BedType,
     },
     /// The bed has no such VM.
-    #[error("hosts.{host}.bed is \"{vm}\", and the bed {bed} has {known}")]
+    #[error(
+        "hosts.{host}.bed is \"{vm}\", and the bed {bed} has {known}; name a VM of the bed, or choose another bed"
+    )]
     NoVm {
         /// The host.
         host: HostName,
@@ -34,7 +36,9 @@ pub enum BedFault {
         known: String,
     },
     /// ssh cannot reach the VM.
-    #[error("the VM {vm} of the bed {bed} has no public address, so ssh cannot reach it")]
+    #[error(
+        "the VM {vm} of the bed {bed} has no public address, so ssh cannot reach it; give its first NIC one, or repeat `netduel azure up`"
+    )]
     NoPublicAddress {
         /// The VM.
         vm: String,

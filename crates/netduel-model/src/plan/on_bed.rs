@@ -385,9 +385,9 @@ mod tests {
         let mut small = bed();
         small.vms.truncate(1);
         let faults = plan(NETWORKS, "").on_bed(&small).expect_err("vm2 is missing");
-        assert!(
-            faults[0].to_string().contains("hosts.server.bed is \"vm2\", and the bed x has vm1"),
-            "{faults:?}"
+        assert_eq!(
+            faults[0].to_string(),
+            "hosts.server.bed is \"vm2\", and the bed x has vm1; name a VM of the bed, or choose another bed"
         );
         small = bed();
         small.vms[1].nics[0].public_address = None;
@@ -396,6 +396,7 @@ mod tests {
             matches!(faults.as_slice(), [BedFault::NoPublicAddress { vm, .. }] if vm == "vm2"),
             "{faults:?}"
         );
+        assert!(faults[0].to_string().ends_with("repeat `netduel azure up`"), "{}", faults[0]);
     }
 
     fn seen(bed: &mut RunBed, nic: usize, interface: &str, vf: Option<(&str, VfUse)>) {
