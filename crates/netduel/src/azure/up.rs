@@ -44,7 +44,12 @@ pub fn command(path: &Path, ssh_from: &[Prefix], json: bool) -> Result<(), Failu
         host_keys::forget(&bed.name);
     }
     known::note(&bed.name, None);
-    let files = Files::write(&bed, &prepared, &key, &prefixes)?;
+    let files = Files::write(&bed, &prepared, &key, &prefixes).inspect_err(|_| {
+        // Nothing was requested: a bed that exists is where it was.
+        if prepared.exists {
+            known::note(&bed.name, Some(&prepared.subscription));
+        }
+    })?;
     let mut resources = BTreeMap::new();
     let created = created(az, &bed, &prepared, &files, &mut resources);
     files.remove_draft(created.as_ref().err());

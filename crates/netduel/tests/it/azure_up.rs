@@ -74,6 +74,20 @@ fn design_note_has_the_number_of_calls_before_a_deployment() {
 }
 
 #[test]
+fn subscription_of_a_bed_stays_known_where_the_files_of_a_second_up_cannot_be_written() {
+    let scene = Scene::new();
+    scene.run(&UP).expect_code(0);
+    let folder = scene.at("state/netduel/azure/x");
+    let note = || fs::read_to_string(folder.join("subscription")).ok();
+    assert_eq!(note().as_deref(), Some("22222222-2222-2222-2222-222222222222"));
+    fs::remove_file(folder.join("template.json")).unwrap();
+    fs::create_dir(folder.join("template.json")).unwrap();
+    let error = scene.run(&UP).expect_code(5).stderr;
+    assert!(error.contains("failed to write"), "{error}");
+    assert_eq!(note().as_deref(), Some("22222222-2222-2222-2222-222222222222"), "{error}");
+}
+
+#[test]
 fn half_created_bed_is_completed_by_a_second_up() {
     let mut scene = Scene::new();
     let failed =
