@@ -364,6 +364,28 @@ mod tests {
     }
 
     #[test]
+    fn heading_of_help_has_its_own_options_only() {
+        let command = Cli::command();
+        let mut options = 0;
+        for command in with_subcommands(&command) {
+            for option in command.get_arguments() {
+                let Some(heading) = option.get_help_heading() else { continue };
+                let own: &[&str] = match heading {
+                    "Publication" => {
+                        &["author", "organization", "purpose", "audience", "commentary", "logo", "accent"]
+                    }
+                    "PDF" => &["paper", "browser"],
+                    _ => &[],
+                };
+                let long = option.get_long().unwrap_or_default();
+                assert!(own.contains(&long), "{} has --{long} below {heading}", command.get_name());
+                options += 1;
+            }
+        }
+        assert!(options > 0);
+    }
+
+    #[test]
     fn help_of_pps_omits_the_option_that_pps_rejects() {
         let help = |test: &str| {
             let mut command = Cli::command();

@@ -55,15 +55,15 @@ pub struct ReportArgs {
     #[arg(long, value_name = "TEXT", value_parser = text_of_report)]
     pub title: Option<String>,
     #[command(flatten)]
-    pub publication: PublicationArgs,
-    #[command(flatten)]
-    pub printing: PrintingArgs,
-    #[command(flatten)]
     pub redact: RedactArgs,
     #[command(flatten)]
     pub gate: GateArgs,
     #[command(flatten)]
     pub store: StoreArgs,
+    #[command(flatten)]
+    pub publication: PublicationArgs,
+    #[command(flatten)]
+    pub printing: PrintingArgs,
 }
 
 /// `netduel compare`.
@@ -84,15 +84,15 @@ pub struct CompareArgs {
     #[arg(long, value_name = "TEXT", value_parser = text_of_report)]
     pub title: Option<String>,
     #[command(flatten)]
-    pub publication: PublicationArgs,
-    #[command(flatten)]
-    pub printing: PrintingArgs,
-    #[command(flatten)]
     pub gate: GateArgs,
     #[command(flatten)]
     pub redact: RedactArgs,
     #[command(flatten)]
     pub store: StoreArgs,
+    #[command(flatten)]
+    pub publication: PublicationArgs,
+    #[command(flatten)]
+    pub printing: PrintingArgs,
 }
 
 /// `netduel history`.
@@ -120,11 +120,11 @@ pub struct HistoryArgs {
     #[command(flatten)]
     pub output: OutputArgs,
     #[command(flatten)]
-    pub printing: PrintingArgs,
-    #[command(flatten)]
     pub redact: RedactArgs,
     #[command(flatten)]
     pub store: StoreArgs,
+    #[command(flatten)]
+    pub printing: PrintingArgs,
 }
 
 fn metric(key: &str) -> Result<Metric, String> {

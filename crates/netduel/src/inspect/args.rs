@@ -27,8 +27,6 @@ pub struct InspectArgs {
     #[arg(long, value_name = "PATH")]
     pub out: Vec<PathBuf>,
     #[command(flatten)]
-    pub printing: PrintingArgs,
-    #[command(flatten)]
     pub json: JsonArgs,
     #[command(flatten)]
     pub redact: RedactArgs,
@@ -38,6 +36,8 @@ pub struct InspectArgs {
     /// Exit with code 8 when there is a finding at or above this severity.
     #[arg(long, value_enum, value_name = "SEVERITY", default_value_t = FailOn::Problem)]
     pub fail_on: FailOn,
+    #[command(flatten)]
+    pub printing: PrintingArgs,
 }
 
 /// The lowest severity that is a failure.
