@@ -25,7 +25,7 @@ const FISH_NAMES: &str = include_str!("manual/names.fish");
 /// Prints the completions of a shell.
 pub fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
     let mut text = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "netduel", &mut text);
+    clap_complete::generate(shell, &mut visible(&Cli::command()), "netduel", &mut text);
     let text = String::from_utf8(text).kind(Kind::Internal)?;
     print_exact(&match shell {
         clap_complete::Shell::Bash => text + BASH_NAMES,
@@ -33,6 +33,12 @@ pub fn completions(shell: clap_complete::Shell) -> Result<(), Failure> {
         clap_complete::Shell::Fish => text + FISH_NAMES,
         _ => text,
     })
+}
+
+/// The command line without internal commands, which the generators would complete as well.
+fn visible(command: &Command) -> Command {
+    let commands = command.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+    Command::new("netduel").version(env!("CARGO_PKG_VERSION")).propagate_version(true).subcommands(commands)
 }
 
 /// The generated completions of zsh with their function under another name: zsh calls `_netduel` for `netduel`, and loads it from a file of
@@ -158,6 +164,7 @@ fn roff(line: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::ValueEnum as _;
     use netduel_model::plan;
     use netduel_report::gate::Condition;
 
@@ -177,6 +184,26 @@ mod tests {
             let start = format!("{metric} on ");
             let is_of_metric = |text: &String| text.starts_with(&start) && text.ends_with(limit);
             assert!(completed.iter().any(is_of_metric), "{metric}: {completed:?}");
+        }
+    }
+
+    #[test]
+    fn completions_of_every_shell_have_visible_commands_only() {
+        let command = Cli::command();
+        let hidden = || command.get_subcommands().filter(|command| command.is_hide_set());
+        assert!(hidden().any(|command| command.get_name() == "lab-keeper"));
+        for shell in clap_complete::Shell::value_variants() {
+            let mut text = Vec::new();
+            clap_complete::generate(*shell, &mut visible(&command), "netduel", &mut text);
+            let text = String::from_utf8(text).expect("text");
+            assert!(text.contains("compare") && text.contains("--version"), "{shell}: {text}");
+            // Their names are parts of other words: `link` of links.
+            for about in hidden().filter_map(Command::get_about) {
+                assert!(!text.contains(&about.to_string()), "{shell} completes: {about}");
+            }
+            for name in ["lab-keeper", "undo-guard", "azure-undo"] {
+                assert!(!text.contains(name), "{shell} completes {name}");
+            }
         }
     }
 
