@@ -78,7 +78,7 @@ pub enum StoreError {
         source: io::Error,
     },
     /// No run has this name.
-    #[error("failed to find run `{wanted}` in {}: {}", folder.display(), near_words(near))]
+    #[error("failed to find run `{wanted}` in {}: {}", folder.display(), near_words(*runs, near))]
     NotFound {
         /// The requested name.
         wanted: String,
@@ -231,11 +231,11 @@ fn newer_remedy(program: Option<&str>) -> String {
     }
 }
 
-fn near_words(near: &[String]) -> String {
-    if near.is_empty() {
-        "there is none yet; `netduel run PLAN.toml` makes one".to_owned()
-    } else {
-        format!("did you mean {}? `netduel runs` lists all", near.join(" or "))
+fn near_words(runs: usize, near: &[String]) -> String {
+    match (runs, near) {
+        (0, _) => "there is none yet; `netduel run PLAN.toml` makes one".to_owned(),
+        (_, []) => "no run has a similar name; `netduel runs` lists all".to_owned(),
+        (_, near) => format!("did you mean {}? `netduel runs` lists all", near.join(" or ")),
     }
 }
 

@@ -368,7 +368,7 @@ impl Store {
         let plan = wanted.split('-').next().unwrap_or_default();
         let of_plan = |name: &&&str| !plan.is_empty() && name.starts_with(plan);
         // Names end in the time, so the last ones of a plan are the newest.
-        for name in names.iter().rev().filter(of_plan).chain(names.iter().rev()) {
+        for name in names.iter().rev().filter(of_plan) {
             if near.len() < NEAR_MAX && !near.iter().any(|known| known == name) {
                 near.push((*name).to_owned());
             }

@@ -54,7 +54,11 @@ fn unknown_and_ambiguous_names_are_reported_with_candidates() {
     let (_folder, store) = store_with(&[("demo-1", 30), ("demo-2", 20), ("aa-1", 10)]);
     let ambiguous = store.read("demo").expect_err("two").to_string();
     assert!(ambiguous.contains("demo-1, demo-2") && ambiguous.contains("write more"), "{ambiguous}");
-    for (wanted, near) in [("dmeo-1", "did you mean demo-1"), ("demo-77", "demo-2"), ("zzzzzzzz", "demo-2")] {
+    for (wanted, near) in [
+        ("dmeo-1", "did you mean demo-1? `"),
+        ("demo-77", "did you mean demo-1 or demo-2? `"),
+        ("zzzzzzzz", "no run has a similar name; `netduel runs` lists all"),
+    ] {
         let missing = store.read(wanted).expect_err("none").to_string();
         assert!(missing.contains(near), "{missing}");
     }
@@ -114,7 +118,7 @@ fn pipe_and_dangling_link_in_the_store_are_no_runs() {
     assert_eq!(listed, ["demo-1"]);
     for name in ["pipe", "link", "pipe-1", "link-1"] {
         let error = store.read(name).expect_err("no run").to_string();
-        assert!(error.contains("did you mean demo-1"), "{error}");
+        assert!(error.contains("no run has a similar name"), "{error}");
     }
 }
 
