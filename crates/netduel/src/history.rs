@@ -39,11 +39,9 @@ pub fn command(args: &HistoryArgs) -> Result<(), Failure> {
     let selection = Selection { metric: args.metric, workload: args.workload.clone(), arm: args.arm.clone() };
     let history = History::of(runs, &selection).filter(|history| !history.series.is_empty());
     let history = history.ok_or_else(|| {
-        Failure::message(
-            Kind::NoVerdict,
-            "failed to show a history: no run has a value of this metric, workload and arm",
-        )
-        .remedy("`netduel report RUN` lists them")
+        let text = format!("failed to show a history: no run has a value{}", selected(args));
+        Failure::message(Kind::NoVerdict, redaction::text(&text))
+            .remedy("`netduel report RUN` lists metrics, workloads and arms")
     })?;
     if destinations.is_empty() {
         return print_as(&history, format.unwrap_or(Format::Text));
@@ -55,6 +53,15 @@ pub fn command(args: &HistoryArgs) -> Result<(), Failure> {
         };
         destination.write(&text).map(|()| vec![destination.path.clone()])
     })
+}
+
+/// What the options select, in words for an error.
+fn selected(args: &HistoryArgs) -> String {
+    let metric = args.metric.map(|metric| format!("the metric {}", metric.key()));
+    let workload = args.workload.as_ref().map(|workload| format!("the workload {workload}"));
+    let arm = args.arm.as_ref().map(|arm| format!("the arm {arm}"));
+    let parts: Vec<String> = [metric, workload, arm].into_iter().flatten().collect();
+    if parts.is_empty() { String::new() } else { format!(" of {}", parts.join(" and ")) }
 }
 
 /// The named run and the earlier runs of its plan that have the notes.
@@ -170,8 +177,15 @@ fn newest(store: &Store, listed: &[RunSummary], args: &HistoryArgs) -> Result<Ru
     }
     redaction::learn(&newest.header)?;
     let id = &newest.header.id;
-    let text = format!("failed to show a history: the run {id} does not have all of these notes");
-    Err(Failure::message(Kind::Usage, text).remedy("name a run that has them; `netduel runs` lists notes"))
+    let notes: Vec<String> = args.notes.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let notes = redaction::text(&notes.join(" "));
+    let (who, remedy) = if args.run == LAST {
+        ("no run has".to_owned(), "copies and runs in progress do not count; `netduel runs` lists notes")
+    } else {
+        (format!("the run {id} does not have"), "name a run that has them; `netduel runs` lists notes")
+    };
+    let text = format!("failed to show a history: {who} all of the notes {notes}");
+    Err(Failure::message(Kind::Usage, text).remedy(remedy))
 }
 
 /// The newest run with the notes that is neither a copy nor in progress. `runs`: the newest first.

@@ -76,15 +76,19 @@ fn history_has_the_earlier_runs_of_the_plan_with_the_notes() {
     change(&bench.store().join("night-11.netduel"), "\"site\":\"west\"", "\"site\":\"east\"");
     assert_eq!(ids(&["--tag", "site=west"]).last().unwrap(), "night-09");
     let refused = bench.run(["history", "--tag", "site=north"]).expect_code(2);
-    assert!(refused.stderr.contains("night-11 does not have all of these notes"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("no run has all of the notes site=north"), "{}", refused.stderr);
     // A copy is no further run, nor is a run of another plan.
     std::fs::copy(bench.store().join("night-01.netduel"), bench.store().join("copy.netduel")).unwrap();
     crate::support::stored(&bench, "other");
     assert_eq!(ids(&["night-01"]), ["night-00", "night-01"]);
     let refused = bench.run(["history", "night-04", "--note", "site=west"]).expect_code(2);
-    assert!(refused.stderr.contains("night-04 does not have all of these notes"), "{}", refused.stderr);
+    let lack = "night-04 does not have all of the notes site=west";
+    assert!(refused.stderr.contains(lack), "{}", refused.stderr);
     bench.run(["history", "nothing"]).expect_code(9);
-    bench.run(["history", "night-03", "--metric", "throughput"]).expect_code(6);
+    let words = ["history", "night-03", "--metric", "throughput", "--arm", "fast"];
+    let refused = bench.run(words).expect_code(6);
+    let lack = "no run has a value of the metric throughput and the arm fast";
+    assert!(refused.stderr.contains(lack), "{}", refused.stderr);
     let refused = bench.run(["history", "--metric", "speed"]).expect_code(2);
     assert!(refused.stderr.contains("metrics: throughput"), "{}", refused.stderr);
     let refused = bench.run(["history", "--out", "history.csv"]).expect_code(2);
