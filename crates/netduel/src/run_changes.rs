@@ -187,6 +187,10 @@ fn changed_run(action: RunAction, id: String) -> ChangedRun {
 /// `netduel runs rename`.
 fn rename(store: &Store, name: &str, to: &RunId, json: bool) -> Result<(), Failure> {
     let shown = ShownRuns::of(store)?;
+    if store.id_of(name).is_ok_and(|id| id == *to) {
+        let text = format!("failed to rename run {}: it has this name already", redaction::text(to.as_str()));
+        return Err(Failure::message(Kind::Usage, text).remedy("choose another name"));
+    }
     let former = shown.name(&store.rename(name, to).map_err(store_failure)?);
     let to = redaction::text(to.as_str());
     if json {

@@ -37,6 +37,8 @@ fn run_is_renamed_unless_the_name_is_taken_or_it_is_in_use() {
     stored(&bench, "old-2");
     let taken = bench.run(["runs", "rename", "old-1", "old-2"]).expect_code(5).stderr;
     assert!(taken.contains("failed to rename run") && !taken.contains("resume"), "{taken}");
+    let own = bench.run(["runs", "rename", "old-1", "old-1"]).expect_code(2).stderr;
+    assert!(own.contains("it has this name already"), "{own}");
     bench.run(["runs", "rename", "old-1", "../x"]).expect_code(2);
     // Names that commands take for something else: the run could not be reached, or another one would be deleted.
     for name in ["last", "x.netduel", "x.json"] {
