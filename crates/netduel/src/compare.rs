@@ -126,6 +126,9 @@ fn refuse_without_two_sides(names: &[&String], gate: &GateArgs) -> Result<(), Fa
     }
 }
 
+/// The remedy where a baseline file is missing or cannot be used.
+const MAKE_BASELINE: &str = "make one with `netduel runs baseline RUN --out FILE.json`";
+
 /// A run of a comparison.
 enum Source {
     /// A run file.
@@ -146,16 +149,18 @@ impl Source {
         let text = input_file::read_text(path, BASELINE_BYTES_MAX).map_err(|error| {
             // A name without a file is repeated, as that of a run which does not exist.
             let is_missing = error.kind() == ErrorKind::NotFound;
-            let kind = if is_missing { Kind::NoSuchRun } else { Kind::Store };
             let shown = if is_missing { path.to_owned() } else { numbered_baseline(path) };
             let text = format!("failed to read the baseline {}: {error}", shown.display());
-            Failure::caused(kind, text, error)
+            if is_missing {
+                Failure::caused(Kind::NoSuchRun, text, error).remedy(MAKE_BASELINE)
+            } else {
+                Failure::caused(Kind::Store, text, error)
+            }
         })?;
         let baseline = Baseline::parse(&text, FORMAT, upgrade).map_err(|error| {
             let shown = numbered_baseline(path);
             let text = format!("failed to read the baseline {}: {error}", shown.display());
-            let remedy = "make one with `netduel runs baseline RUN --out FILE.json`";
-            Failure::message(Kind::Store, text).remedy(remedy)
+            Failure::message(Kind::Store, text).remedy(MAKE_BASELINE)
         })?;
         Ok(Self::Baseline(Box::new(baseline)))
     }

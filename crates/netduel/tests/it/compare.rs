@@ -78,6 +78,8 @@ fn runs_are_named_as_for_a_report() {
     bench.run(["compare", "before", "aft"]).expect_code(9);
     let missing = bench.run(["compare", "before", "nothing", "--json"]).expect_code(9);
     assert_eq!(missing.json()["error"]["exit_code"], 9);
+    let missing = bench.run(["compare", "nothing.json", "before"]).expect_code(9);
+    assert!(missing.stderr.contains("netduel runs baseline RUN --out FILE.json"), "{}", missing.stderr);
 }
 
 #[test]
