@@ -62,6 +62,9 @@ pub fn command_of(words: &[&str]) -> String {
 /// number in place of its name.
 pub fn store_failure(mut error: StoreError) -> Failure {
     number_file(&mut error);
+    if let Some(failure) = json_in_place_of_a_run(&error) {
+        return failure;
+    }
     if redaction::is_on()
         && let Some(failure) = without_other_names(&error)
     {
@@ -72,6 +75,19 @@ pub fn store_failure(mut error: StoreError) -> Failure {
         _ => Kind::Store,
     };
     Failure::new(kind, error)
+}
+
+/// The failure of a JSON file that is named as a run. It is likely a baseline file, which only a comparison takes.
+fn json_in_place_of_a_run(error: &StoreError) -> Option<Failure> {
+    let (path, kind) = match error {
+        StoreError::NotFound { wanted, .. } => (Path::new(wanted), Kind::NoSuchRun),
+        StoreError::NotARun { path, .. } => (path.as_path(), Kind::Store),
+        _ => return None,
+    };
+    let is_json = path.extension().is_some_and(|extension| extension == "json") && path.is_file();
+    let text = format!("failed to read {} as a run: it is a JSON file", path.display());
+    let remedy = "name a run or its file; of all commands only `netduel compare` takes a baseline file";
+    is_json.then(|| Failure::message(kind, text).remedy(remedy))
 }
 
 /// The failure of a name that stands for no run, with the number of other runs in place of their names: these may have a name of a host or a

@@ -91,6 +91,15 @@ fn remedies_of_bad_arguments_are_commands_and_values_that_work() {
     let error = bench.run(["run", "--resume", file.to_str().unwrap()]).expect_code(9).stderr;
     let import = format!("netduel runs import '{}'", file.display());
     assert!(error.contains("it is a file") && error.contains(&import), "{error}");
+    bench.run(["runs", "baseline", "old-1", "--out", "baseline.json"]).expect_code(0);
+    for (words, code) in [
+        (["report", "baseline.json"], 9),
+        (["report", "./baseline.json"], 5),
+        (["history", "baseline.json"], 9),
+    ] {
+        let error = bench.run(words).expect_code(code).stderr;
+        assert!(error.contains("only `netduel compare` takes a baseline file"), "{words:?}: {error}");
+    }
     let error = bench.run(["compare", "a", "b", "--out", "two.docx"]).expect_code(2).stderr;
     assert!(error.contains(".md") && !error.contains(".csv"), "{error}");
     let error = bench.run(["history", "--out", "all.docx"]).expect_code(2).stderr;
