@@ -125,18 +125,37 @@ fn is_dropped(run: &Run, arm: &ArmName) -> bool {
 
 /// The error of a comparison that lacks a value.
 fn without_data(comparison: &RunComparison<'_>) -> Failure {
-    let (text, remedy) = if comparison.is_of_runs() {
-        (
-            "failed to compare all values of the runs: no arm and workload is in both with the same settings, or one has no valid value",
-            "the sections \"Not compared\" and \"Verdicts\" name them; compare runs of the same plan",
-        )
-    } else {
-        (
-            "failed to compare the run with published figures: no arm has path and traffic of a figure, or one has no valid value",
+    let missing = missing_values(comparison);
+    let (text, remedy) = match missing.split_first() {
+        Some((first, others)) => (
+            format!("failed to compare all values of the runs: {first}{}", more(others)),
+            "the section \"Verdicts\" shows all, and the warnings name trials that do not count",
+        ),
+        None if comparison.published.is_empty() => (
+            "failed to compare the runs: no arm and workload is in both with the same settings".to_owned(),
+            "the section \"Not compared\" has the reasons; compare runs of the same plan",
+        ),
+        None => (
+            "failed to compare the run with published figures: no arm has path and traffic of a figure, or one has no valid value"
+                .to_owned(),
             "the section \"Published figures\" names them; compare a run of a plan with the path and the traffic of a figure",
-        )
+        ),
     };
     Failure::message(Kind::NoVerdict, text).remedy(remedy)
+}
+
+/// The values that a verdict between two runs lacks, in words.
+fn missing_values(comparison: &RunComparison<'_>) -> Vec<String> {
+    let mut missing = Vec::new();
+    for subject in &comparison.subjects {
+        for verdict in subject.verdicts.iter().filter(|verdict| verdict.sizes.contains(&0)) {
+            let [of_first, _] = verdict.sizes;
+            let run = comparison.label(if of_first == 0 { 0 } else { verdict.run });
+            let (metric, workload, arm) = (verdict.metric.title(), &subject.workload.name, &subject.arm);
+            missing.push(format!("{metric} of {workload} on {arm} has no valid value in run {run}"));
+        }
+    }
+    missing
 }
 
 /// One line: the first reason, and the number of the others.
@@ -148,7 +167,7 @@ fn failure(gate: &GateArgs, reasons: &[(&Condition, &Checked)]) -> Option<Failur
 }
 
 /// How many reasons a line does not name.
-fn more(others: &[(&Condition, &Checked)]) -> String {
+fn more<T>(others: &[T]) -> String {
     match others.len() {
         0 => String::new(),
         count => format!(" (and {count} more)"),

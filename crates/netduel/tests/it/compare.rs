@@ -169,6 +169,22 @@ fn runs_without_a_common_workload_are_shown_and_end_with_the_code_of_missing_dat
     assert_eq!(document["not_compared"][0]["text"], "workload rr: A has it, B does not");
 }
 
+#[test]
+fn error_of_a_comparison_names_the_value_that_a_run_lacks() {
+    let bench = Bench::new();
+    stored_run(&bench, "before", "6.18.44");
+    let after = stored_run(&bench, "after", "6.18.44");
+    let text = std::fs::read_to_string(&after).unwrap();
+    let is_kept = |line: &&str| !line.starts_with("{\"trial\"") || !line.contains("\"arm\":\"accelerated\",");
+    let kept: Vec<&str> = text.lines().filter(is_kept).collect();
+    assert_eq!(kept.len() + 8, text.lines().count());
+    std::fs::write(&after, kept.join("\n") + "\n").unwrap();
+    let error = bench.run(["compare", "before", "after"]).expect_code(6).stderr;
+    assert!(error.contains("of rr on accelerated has no valid value in run B (and "), "{error}");
+    let error = bench.run(["compare", "after", "before"]).expect_code(6).stderr;
+    assert!(error.contains("of rr on accelerated has no valid value in run A (and "), "{error}");
+}
+
 /// The same with round trips that take longer: the median of the ten is 951 us instead of 692 us.
 pub fn stored_slower_run(bench: &Bench, name: &str) {
     let path = stored_run(bench, name, "6.18.44");
