@@ -52,7 +52,7 @@ pub enum Command {
     /// namespaces are allowed), checks both paths, compares them in interleaved trials, prints the verdict, writes the report
     /// and removes the lab. The report and the stored run stay.
     #[command(
-        after_help = "Examples:\n  netduel demo\n  netduel demo --out /tmp/report --json | jq -r '.workloads[].metrics[] | select(.judged).comparisons[].verdict.text'"
+        after_help = "Examples:\n  netduel demo\n  netduel demo --out /tmp/report\n  netduel demo --json | jq -r '.workloads[].metrics[] | select(.judged).comparisons[].verdict.text'"
     )]
     Demo(DemoArgs),
     /// Run a plan, or resume a run.
@@ -98,7 +98,7 @@ pub enum Command {
         after_help = "Examples:\n  netduel pps far                       64-byte frames from UDP sockets\n  \
         netduel pps far --rate 200k           paced; the result says where packets were lost\n  \
         netduel pps far --generator xdp --queues 1,2,4\n  \
-        netduel pps far --generator kernel    upper bound of the path: generated in the kernel, counted in the driver\n  \
+        netduel pps far --generator kernel    upper bound: generated in the kernel, counted in the driver\n  \
         netduel pps far --frame 64,128,256,512,1024,1280,1518 --generator xdp -t 3"
     )]
     Pps(PpsArgs),
@@ -124,7 +124,7 @@ pub enum Command {
         netduel inspect --plan plans/demo.toml     every host of a plan, and its pairs\n  \
         netduel inspect ssh:host-1 ssh:host-2      over your own ssh; netduel is copied there\n  \
         netduel inspect far:5210                   a paired `netduel serve`\n  \
-        netduel inspect --plan my.toml --out hosts.html   a page with drawings; .pdf, .md and .json as well\n  \
+        netduel inspect --plan my.toml --out hosts.html   a page with drawings; or .pdf, .md, .json\n  \
         netduel inspect --json | jq '.hosts[].findings[] | select(.severity == \"problem\")'")]
     Inspect(InspectArgs),
     /// Check a plan without running it, or print the JSON Schema of plans.
@@ -162,7 +162,7 @@ pub enum Command {
     #[command(
         after_help = "Examples:\n  netduel compare before-the-update last\n  netduel compare last published:azure-stress-2018\n  netduel compare monday tuesday wednesday --out compare.html\n  \
         netduel compare baseline.json last --fail-if 'throughput < -5 %' --strict\n  \
-        netduel compare ./from-a-colleague.netduel last --json | jq -r '.comparisons[].metrics[].comparisons[].verdict.text'"
+        netduel compare ./theirs.netduel last\n  netduel compare before last --json | jq -r '.comparisons[].metrics[].comparisons[].verdict.text'"
     )]
     Compare(CompareArgs),
     /// Show the values of a plan over its stored runs, and where their level changed.
@@ -194,7 +194,7 @@ pub enum Command {
     /// Print shell completions. Those of bash, zsh and fish also complete names of runs and paired hosts, and names in plans and runs.
     #[command(
         after_help = "Examples:\n  netduel completions bash > ~/.local/share/bash-completion/completions/netduel\n  \
-        netduel completions zsh > ~/.zfunc/_netduel              with fpath+=~/.zfunc before compinit in .zshrc\n  \
+        netduel completions zsh > ~/.zfunc/_netduel    with fpath+=~/.zfunc before compinit in .zshrc\n  \
         netduel completions fish > ~/.config/fish/completions/netduel.fish"
     )]
     Completions {
@@ -361,6 +361,18 @@ mod tests {
         let json: Vec<_> = options.filter(|option| option.get_long() == Some("json")).collect();
         assert!(json.len() > 10, "{json:?}");
         assert!(json.iter().all(|option| option.get_short() == Some('J')), "{json:?}");
+    }
+
+    #[test]
+    fn examples_fit_into_the_width_of_help_without_a_terminal() {
+        // A command that is wrapped cannot be copied. Without a terminal help has 100 columns.
+        let command = Cli::command();
+        for command in with_subcommands(&command) {
+            let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for line in examples.lines() {
+                assert!(line.chars().count() <= 100, "{}: {line}", command.get_name());
+            }
+        }
     }
 
     #[test]
