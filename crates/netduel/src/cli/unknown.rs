@@ -16,6 +16,13 @@ const FOREIGN: &[(&str, &str)] = &[
     ("show", "report"),
 ];
 
+/// Words that are no command below `netduel runs`, and the command with this effect.
+const OF_RUNS: &[(&str, &str)] = &[
+    ("list", "`netduel runs` lists runs"),
+    ("ls", "`netduel runs` lists runs"),
+    ("show", "`netduel report RUN` shows a run"),
+];
+
 /// The commands with the options of iperf3.
 pub const QUICK_TESTS: &[&str] = &["tcp", "udp", "pps", "rr", "crr"];
 
@@ -55,7 +62,16 @@ pub fn with_visible_suggestions(mut error: Error) -> Error {
         Some(ContextValue::String(written)) => written.clone(),
         _ => String::new(),
     };
-    let foreign = FOREIGN.iter().find(|(word, _)| *word == written).map(|(_, command)| (*command).to_owned());
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    let of_runs = OF_RUNS.iter().find(|(word, _)| *word == written && usage.contains("netduel runs "));
+    if let Some((_, tip)) = of_runs {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![(*tip).to_owned().into()]));
+        return error;
+    }
+    // Other tools have them in place of a command of netduel, not of one below it.
+    let is_first = usage.contains("netduel <COMMAND>");
+    let foreign = FOREIGN.iter().find(|(word, _)| is_first && *word == written);
+    let foreign = foreign.map(|(_, command)| (*command).to_owned());
     let names: Vec<String> = match foreign {
         Some(command) => vec![command],
         None => suggested.into_iter().filter(is_visible).collect(),
@@ -143,5 +159,11 @@ mod tests {
         for (_, command) in FOREIGN {
             assert!(Cli::command().find_subcommand(command).is_some(), "{command}");
         }
+        assert!(error_text(&["list"]).contains("'runs'"));
+        for (word, tip) in [("list", "tip: `netduel runs` lists"), ("show", "tip: `netduel report RUN`")] {
+            let text = error_text(&["runs", word]);
+            assert!(text.contains(tip) && !text.contains("similar subcommand"), "{text}");
+        }
+        assert!(!error_text(&["lab", "list"]).contains("'runs'"));
     }
 }
