@@ -257,6 +257,15 @@ impl StoreError {
         }
     }
 
+    /// The path of the file of a run that was not changed, where this is such an error. A change may read no record, so the file may be one that
+    /// cannot be read, as that of [`Self::unread_file`].
+    pub fn unchanged_file(&mut self) -> Option<&mut PathBuf> {
+        match self {
+            Self::NameTaken { path, .. } | Self::InUse { path } | Self::FullAtChange { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+
     /// The error with the remedy for this error of the kernel. For an operation that needs disk space: [`Self::for_space`].
     pub(crate) fn of(operation: &'static str, path: &Path, source: io::Error) -> Self {
         Self::for_kernel(operation, path, None, source)

@@ -56,8 +56,17 @@ pub fn without_trials(contents: &RunContents) -> Run {
 /// With `--redact` puts the number of a file that cannot be read in place of its name in the error about it, and returns it. Absent for other
 /// errors, and without the option.
 pub fn number_file(error: &mut StoreError) -> Option<String> {
-    let path = error.unread_file().filter(|_| redaction::is_on())?;
-    let name = number(path);
+    if !redaction::is_on() {
+        return None;
+    }
+    if let Some(path) = error.unread_file() {
+        let name = number(path);
+        *path = numbered(path, &name);
+        return Some(name);
+    }
+    // A change may read no record of the file: only a listing has shown then that it cannot be read.
+    let path = error.unchanged_file()?;
+    let name = known_number(path)?;
     *path = numbered(path, &name);
     Some(name)
 }
@@ -81,5 +90,16 @@ pub fn number(path: &Path) -> String {
         files.push(path.to_owned());
         files.len() - 1
     });
+    number_at(place)
+}
+
+/// The number that a file has; absent for one that no message or listing had to number.
+fn known_number(path: &Path) -> Option<String> {
+    let files = NUMBERED.lock().unwrap_or_else(PoisonError::into_inner);
+    files.iter().position(|file| file == path).map(number_at)
+}
+
+/// The number of the file at a place among those that have one.
+fn number_at(place: usize) -> String {
     format!("file-{}", place + 1)
 }

@@ -160,6 +160,20 @@ fn changes_of_stored_runs_show_no_name() {
     }
 }
 
+/// No record shows the user, so that only the number of the file hides the name.
+#[test]
+fn error_of_a_new_name_that_is_taken_shows_no_name_of_a_file_that_cannot_be_read() {
+    let bench = Bench::new();
+    crate::compare::stored_run(&bench, "plain", "6.18.44");
+    std::fs::write(bench.store().join("by-mallory7.netduel"), "not a run\n").unwrap();
+    let command = &["runs", "rename", "by-", "plain"][..];
+    let plain = bench.run(command).expect_code(5).stderr;
+    assert!(plain.contains("by-mallory7.netduel: another run has the name plain"), "{plain}");
+    let hidden = bench.run([command, &["--redact"]].concat()).expect_code(5).stderr;
+    assert!(hidden.contains("/file-1.netduel: another run has the name plain"), "{hidden}");
+    assert!(!hidden.contains(USER), "{hidden}");
+}
+
 #[test]
 fn error_of_a_condition_has_pseudonyms_in_the_names_of_arms() {
     let bench = Bench::new();
