@@ -1,6 +1,7 @@
 //! `netduel history`: one plan over its stored runs. Nothing is measured here.
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
+use std::str::FromStr;
 
 use netduel_model::run::{Run, RunHeader};
 use netduel_model::units::plural;
@@ -36,7 +37,8 @@ pub fn command(args: &HistoryArgs) -> Result<(), Failure> {
         refuse_page_on_a_terminal(format, std::io::stdout().is_terminal(), &command)?;
     }
     let runs = read(&store, args)?;
-    let selection = Selection { metric: args.metric, workload: args.workload.clone(), arm: args.arm.clone() };
+    let (workload, arm) = (shown(args.workload.as_ref()), shown(args.arm.as_ref()));
+    let selection = Selection { metric: args.metric, workload, arm };
     let history = History::of(runs, &selection).filter(|history| !history.series.is_empty());
     let history = history.ok_or_else(|| {
         let text = format!("failed to show a history: no run has a value{}", selected(args));
@@ -62,6 +64,12 @@ fn selected(args: &HistoryArgs) -> String {
     let arm = args.arm.as_ref().map(|arm| format!("the arm {arm}"));
     let parts: Vec<String> = [metric, workload, arm].into_iter().flatten().collect();
     if parts.is_empty() { String::new() } else { format!(" of {}", parts.join(" and ")) }
+}
+
+/// A name of an arm or a workload as the runs that were read have it: with `--redact` it has a pseudonym in place of the name of a host within it.
+fn shown<N: Clone + ToString + FromStr>(name: Option<&N>) -> Option<N> {
+    let name = name?;
+    Some(redaction::text(&name.to_string()).parse().unwrap_or_else(|_| name.clone()))
 }
 
 /// The named run and the earlier runs of its plan that have the notes.

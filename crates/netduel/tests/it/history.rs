@@ -177,6 +177,19 @@ fn copy_with_the_notes_stands_for_a_run_without_them() {
 }
 
 #[test]
+fn arm_is_selected_by_its_own_name_with_redact() {
+    let bench = Bench::new();
+    crate::redaction::store_runs_of_arms_in_two_cases(&bench);
+    for arm in ["via-SendHost7", "via-sendhost7"] {
+        let words = ["history", "after", "--arm", arm, "--format", "md"];
+        let plain = bench.run(words).expect_code(0).stdout;
+        assert!(plain.contains(arm), "{plain}");
+        let hidden = bench.run([&words[..], &["--redact"]].concat()).expect_code(0).stdout;
+        assert!(hidden.contains("via-host-") && !hidden.to_lowercase().contains("sendhost7"), "{hidden}");
+    }
+}
+
+#[test]
 fn plans_of_a_beginning_are_named_with_pseudonyms() {
     let bench = Bench::new();
     nightly(&bench);
