@@ -9,16 +9,17 @@ use rustix::io::{Errno, retry_on_intr};
 
 /// The parts that every trial has: two observations with driver counters, and histograms of at most some thousand pairs.
 const BASE_BYTES: u64 = 1 << 20;
-/// Samples of one interval. A sample as JSON is three 20-digit numbers and their names, 96 bytes; there are four such series (sent and
-/// received at both ends) and one of round trips.
-const INTERVAL_BYTES: u64 = 5 * 96;
+/// A sample of a series as JSON: four numbers with their names, of which those of a trial of a day have 45 digits at most.
+const SAMPLE_BYTES: u64 = 96;
+/// Samples of one interval: there are four such series (sent and received at both ends) and one of round trips.
+const INTERVAL_BYTES: u64 = 5 * SAMPLE_BYTES;
 /// The reports of a stream at both ends, each with the kernel's account of the connection.
 const STREAM_BYTES: u64 = 2 * 1024;
 
 /// A stored arrival of a probe: three numbers of 8 digits; each may arrive twice.
 const ARRIVAL_BYTES: u64 = 2 * 27;
 /// A second of the fine series of a failover, at both ends.
-const FINE_BYTES: u64 = 2 * 100 * 96;
+const FINE_BYTES: u64 = 2 * 100 * SAMPLE_BYTES;
 
 /// Disk space that the largest trial of a plan may need, bytes.
 pub(crate) fn trial_bytes_max(plan: &ResolvedPlan) -> u64 {
@@ -61,10 +62,23 @@ fn check_free(file: &File, bytes: u64) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use netduel_model::sample::{IntervalSample, RoundTripSample};
     use netduel_model::units::{Nanos, PerSecond};
     use netduel_model::workload::Traffic;
 
     use super::*;
+
+    #[test]
+    fn sample_of_a_trial_of_a_day_fits_into_its_space() {
+        let (end_ns, length_ns) = (86_400_000_000_000, 9_999_999_999);
+        let flow = IntervalSample { end_ns, length_ns, bytes: 99_999_999_999, messages: 9_999_999_999 };
+        let trips = RoundTripSample { end_ns, count: 9_999_999_999, p50_ns: length_ns, max_ns: length_ns };
+        let texts = [serde_json::to_string(&flow), serde_json::to_string(&trips)];
+        for text in texts.map(|text| text.expect("JSON")) {
+            // A separator is behind it.
+            assert!((text.len() as u64) < SAMPLE_BYTES, "{text}");
+        }
+    }
 
     #[test]
     fn space_for_the_largest_numbers_of_a_plan_is_the_largest() {
