@@ -10,6 +10,11 @@ const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 /// Chunks that a picture needs (PNG, third edition, section 5.6). Others, as texts, times and Exif data, can say more of an author than the picture.
 const KEPT: [&[u8; 4]; 9] = [b"IHDR", b"PLTE", b"IDAT", b"IEND", b"tRNS", b"gAMA", b"cHRM", b"sRGB", b"pHYs"];
 
+/// The images that a report takes, as an error proposes them.
+pub fn remedy() -> String {
+    format!("name a PNG file of at most {} KiB and {SIDE_MAX} by {SIDE_MAX} pixels", LEN_MAX >> 10)
+}
+
 /// An image as a `data:` URI.
 ///
 /// # Errors
@@ -85,6 +90,15 @@ mod tests {
     fn image(width: u32, height: u32, extra: &[u8]) -> Vec<u8> {
         let header = [&width.to_be_bytes(), &height.to_be_bytes(), [8, 0, 0, 0, 0].as_slice()].concat();
         [SIGNATURE, &chunk(*b"IHDR", &header), extra, &chunk(*b"IDAT", b"xx"), &chunk(*b"IEND", b"")].concat()
+    }
+
+    #[test]
+    fn guides_state_the_limits_of_an_image() {
+        let remedy = remedy();
+        let limits = remedy.trim_start_matches("name a");
+        assert!(include_str!("../../../docs/publish.md").contains(limits), "{limits}");
+        let (length, _) = limits.split_once(" and ").expect("two limits");
+        assert!(include_str!("../../../docs/plans.md").contains(length), "{length}");
     }
 
     #[test]

@@ -11,12 +11,10 @@ use netduel_report::png;
 use crate::cli::publication::PublicationArgs;
 use crate::console::tell;
 use crate::exit::{Failure, Kind};
-use crate::input_file::read;
+use crate::input_file::{read, read_text};
 
 /// The key of a plan that names a logo.
 const LOGO_KEY: &str = "report.logo";
-/// The images that a report takes.
-const LOGO_ALLOWED: &str = "name a PNG file of at most 128 KiB and 2000 by 2000 pixels";
 
 /// What the options say. `title` is that of the report.
 pub fn of_options(args: &PublicationArgs, title: Option<&String>) -> Result<Publication, Failure> {
@@ -57,7 +55,7 @@ pub fn logo_of_plan(plan: &ResolvedPlan, (text, path): (&str, &Path)) -> Result<
             line: plan::line_of(text, LOGO_KEY).unwrap_or_default(),
             key: LOGO_KEY.to_owned(),
             wrong: format!("{}: {error}", file.display()),
-            allowed: LOGO_ALLOWED.to_owned(),
+            allowed: png::remedy(),
         };
         let (file, problems) = (path.display().to_string(), vec![problem]);
         Failure::new(Kind::Usage, PlanErrors { file, problems, has_more: false, names: BTreeMap::new() })
@@ -74,20 +72,21 @@ pub fn tell_adjustments(publication: &Publication) {
 }
 
 fn commentary(path: &Path) -> Result<String, Failure> {
-    let bytes = read(path, COMMENTARY_LEN_MAX).map_err(|error| unusable("--commentary", path, error))?;
-    let text = String::from_utf8(bytes).map_err(|_| {
-        Failure::message(Kind::Usage, format!("--commentary {}: it is not UTF-8 text", path.display()))
+    let text = read_text(path, COMMENTARY_LEN_MAX).map_err(|error| {
+        let limit = COMMENTARY_LEN_MAX >> 10;
+        unusable("--commentary", path, error)
+            .remedy(format!("name a Markdown file of at most {limit} KiB in UTF-8"))
     })?;
     if netduel_model::pairing::without_strings(&text) != text {
         let text =
             format!("--commentary {}: it contains a pairing string, which is a secret", path.display());
-        return Err(Failure::message(Kind::Usage, text));
+        return Err(Failure::message(Kind::Usage, text).remedy("remove the string from the file"));
     }
     Ok(text)
 }
 
 fn logo_of_option(path: &Path) -> Result<String, Failure> {
-    logo(path).map_err(|error| unusable("--logo", path, error).remedy(LOGO_ALLOWED))
+    logo(path).map_err(|error| unusable("--logo", path, error).remedy(png::remedy()))
 }
 
 /// The file of an option cannot be used.
