@@ -47,6 +47,7 @@ impl Browser {
                     Kind::Usage,
                     format!("--browser {}: there is no such program", path.display()),
                 )
+                .remedy("name an installed Chromium, Chrome or Edge, or leave the option out")
             });
         }
         Self::installed(folders, places).ok_or_else(|| {
@@ -120,7 +121,8 @@ mod tests {
         program("google-chrome", 0o755);
         assert_eq!(found(&[at("elsewhere")]), Some(Browser(at("google-chrome"))));
         let error = Browser::find(Some(&at("none"))).expect_err("there is none");
-        assert!(error.kind == Kind::Usage && error.to_string().contains("--browser"), "{error}");
+        let text = error.to_string();
+        assert!(error.kind == Kind::Usage && text.contains("--browser") && text.contains("leave"), "{error}");
         assert_eq!(Browser::find(Some(&at("elsewhere"))).expect("named"), Browser(at("elsewhere")));
     }
 

@@ -125,7 +125,8 @@ fn comparison_has_the_cover_and_the_words_of_its_author() {
     }
     let refused = bench.run(["compare", "before", "after", "--accent", "red"]).expect_code(2);
     assert!(refused.stderr.contains("#0b5fa5"), "{}", refused.stderr);
-    bench.run(["compare", "before", "after", "--commentary", "nothing.md"]).expect_code(2);
+    let refused = bench.run(["compare", "before", "after", "--commentary", "nothing.md"]).expect_code(2);
+    assert!(refused.stderr.contains("name a Markdown file of at most 256 KiB"), "{}", refused.stderr);
 }
 
 #[test]
