@@ -42,7 +42,7 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
     check_printing(!destinations.is_empty(), &args.printing, "report.pdf")?;
     let shown = formats(&destinations, format);
     if let Some(format) = shown.iter().find(|format| !format.is_of_comparisons()) {
-        return Err(no_table(*format));
+        return Err(no_such_format(*format));
     }
     let store = open_store(&args.store)?;
     let words = || std::iter::once(&args.first).chain(&args.others);
@@ -269,10 +269,11 @@ fn keeps_its_names(name: &str) -> Failure {
     )
 }
 
-fn no_table(format: Format) -> Failure {
-    let format = format.extension();
-    Failure::message(Kind::Usage, format!("failed to make a table of a comparison: it has no format {format}"))
-        .remedy("use text, html, pdf, md, json, junit or github; `netduel report RUN` has the values of one run in every format")
+fn no_such_format(format: Format) -> Failure {
+    let names = Format::names(Format::is_of_comparisons);
+    let text = format!("failed to write a comparison as .{}: it has no such format", format.extension());
+    Failure::message(Kind::Usage, text)
+        .remedy(format!("use {names}; `netduel report RUN` has the values of one run in every format"))
 }
 
 /// A run against itself is not two independent samples, and would look like evidence of no difference.
@@ -333,6 +334,8 @@ fn render(
         Format::Json => json(&CompareDocument::of(comparison, &program::origin()))?,
         Format::Junit => junit::page(checks),
         Format::Github => lines(&github::annotations(checks)),
-        Format::Csv | Format::Prometheus | Format::Influx | Format::Parquet => return Err(no_table(format)),
+        Format::Csv | Format::Prometheus | Format::Influx | Format::Parquet => {
+            return Err(no_such_format(format));
+        }
     })
 }

@@ -29,7 +29,8 @@ pub fn command(args: &HistoryArgs) -> Result<(), Failure> {
     check_printing(!destinations.is_empty(), &args.printing, "report.pdf")?;
     if let Some(other) = formats(&destinations, format).iter().find(|format| !format.is_of_histories()) {
         let text = format!("failed to write a history as .{}: it has no such format", other.extension());
-        return Err(Failure::message(Kind::Usage, text).remedy("use text, html, pdf, md or json"));
+        let names = Format::names(Format::is_of_histories);
+        return Err(Failure::message(Kind::Usage, text).remedy(format!("use {names}")));
     }
     let store = open_store(&args.store)?;
     if destinations.is_empty() {

@@ -203,11 +203,14 @@ impl Format {
     pub fn extensions(is_of_command: fn(Self) -> bool) -> String {
         let formats = Self::value_variants().iter().filter(|format| is_of_command(**format));
         let own = formats.filter(|format| Self::of_extension(format.extension()) == Some(**format));
-        let names: Vec<String> = own.map(|format| format!(".{}", format.extension())).collect();
-        match names.split_last() {
-            Some((last, others)) => format!("{} or {last}", others.join(", ")),
-            None => String::new(),
-        }
+        alternatives(own.map(|format| format!(".{}", format.extension())))
+    }
+
+    /// The names of the formats that a command has: `text, html, ... or junit`.
+    pub fn names(is_of_command: fn(Self) -> bool) -> String {
+        let formats = Self::value_variants().iter().filter(|format| is_of_command(**format));
+        let named = formats.filter_map(ValueEnum::to_possible_value);
+        alternatives(named.map(|value| value.get_name().to_owned()))
     }
 
     /// Whether a history has it: a document for people, or JSON.
@@ -239,6 +242,15 @@ impl Format {
             Self::Text | Self::Html | Self::Pdf | Self::Md | Self::Json | Self::Junit | Self::Github => true,
             Self::Csv | Self::Prometheus | Self::Influx | Self::Parquet => false,
         }
+    }
+}
+
+/// `a, b or c`.
+fn alternatives(names: impl Iterator<Item = String>) -> String {
+    let names: Vec<String> = names.collect();
+    match names.split_last() {
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => String::new(),
     }
 }
 
@@ -410,4 +422,16 @@ fn new_name(text: &str) -> Result<RunId, String> {
         return Err(reason.to_owned());
     }
     RunId::new(text).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_list_the_formats_that_the_options_of_a_command_take() {
+        assert_eq!(Format::names(Format::is_of_comparisons), "text, html, pdf, md, json, junit or github");
+        assert_eq!(Format::names(Format::is_of_histories), "text, html, pdf, md or json");
+        assert_eq!(Format::extensions(Format::is_of_histories), ".txt, .html, .pdf, .md or .json");
+    }
 }
