@@ -15,7 +15,7 @@ const TWO_COLUMNS_FROM: usize = 120;
 /// Smallest screen: a smaller one shows the top left part of it.
 pub const SIZE_MIN: (usize, usize) = (80, 24);
 /// From this height on the screen has room for the details, and always shows them.
-const DETAILS_FROM: usize = 50;
+pub const DETAILS_FROM: usize = 50;
 /// Lines above the sections.
 const HEAD: usize = 4;
 /// Longest name of a workload, an arm or a host that is not cut.
@@ -147,8 +147,11 @@ fn help(state: &State, room: usize) -> Vec<Line> {
     ];
     let of_test = ["  q        stop the test as the first Ctrl-C does: it has no result"];
     let first = if state.is_quick_test { &of_test[..] } else { &of_run[..] };
+    let details = format!(
+        "  d        details: all metrics by arm, verdicts in words, whole messages; always from {DETAILS_FROM} lines on"
+    );
     let others = [
-        "  d        details: all metrics by arm, verdicts in words, whole messages; always from 50 lines on",
+        details.as_str(),
         "  t        theme: dark, light, without colours",
         "  ?        this help",
         "  Ctrl-C   as q; the second one ends the program at once",

@@ -13,8 +13,22 @@ use netduel_store::Store;
 use super::*;
 use crate::run::PlanPolicy;
 use crate::run::live::canvas::Line;
+use crate::run::live::screen::{DETAILS_FROM, SIZE_MIN};
 
 const S: u64 = 1_000_000_000;
+
+#[test]
+fn guide_states_the_sizes_of_terminals() {
+    let guide = include_str!("../../../../../docs/live.md");
+    let ((columns, lines), (columns_min, lines_min)) = (LARGE, SIZE_MIN);
+    for size in [
+        format!("at least {columns} columns and {lines} lines"),
+        format!("fewer than {columns_min} columns or {lines_min} lines"),
+        format!("at least {DETAILS_FROM} lines"),
+    ] {
+        assert!(guide.contains(&size), "{size}");
+    }
+}
 
 fn recorded(name: &str) -> Run {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../netduel-store/tests/golden");
