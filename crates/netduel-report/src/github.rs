@@ -1,6 +1,6 @@
 //! Verdicts as annotations of a GitHub workflow, and a report as its step summary. Nothing is written here.
 //!
-//! GitHub shows 10 annotations of a kind in a step and 50 in a job, and drops a summary of more than 1 MiB as a whole.
+//! GitHub shows 10 annotations of a kind in a step and 50 in a job, and drops a summary that is too long as a whole.
 use crate::checks::{Check, Checks, Outcome};
 use crate::junit::details;
 use crate::words::{Tone, plain};
@@ -63,7 +63,8 @@ pub fn summary(markdown: &str, decision: Option<&str>, command: &str, room: usiz
         return whole;
     }
     let note = format!(
-        "\n\nThe summary is cut here, because GitHub drops one of more than 1 MiB. `{command}` prints all of it.\n"
+        "\n\nThe summary is cut here, because GitHub drops one of more than {} MiB. `{command}` prints all of it.\n",
+        SUMMARY_BYTES_MAX >> 20
     );
     let Some(room) = room.checked_sub(note.len()) else { return String::new() };
     let kept = boundary(&whole, room);
@@ -154,6 +155,17 @@ mod tests {
             "{line}"
         );
         assert!(line.contains("%0Averdict: 0.80x (-20 %25)%0Aa: 1 Gbit/s%0Areport: x"), "{line}");
+    }
+
+    #[test]
+    fn guide_states_the_limits() {
+        let guide = include_str!("../../../docs/gate.md");
+        for limit in [
+            format!("at most {ANNOTATIONS_MAX} for each run or comparison"),
+            format!("a summary of more than {} MiB", SUMMARY_BYTES_MAX >> 20),
+        ] {
+            assert!(guide.contains(&limit), "{limit}");
+        }
     }
 
     #[test]

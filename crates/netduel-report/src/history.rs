@@ -105,7 +105,7 @@ pub struct Series {
     pub points: Vec<Point>,
     /// Where its level changed.
     pub changes: Vec<LevelChange>,
-    /// Runs that have the workload with other settings, or not at all.
+    /// Runs that have the workload with other settings, without a valid trial, or not at all.
     pub other_runs: usize,
 }
 

@@ -211,7 +211,7 @@ fn present<T>(values: Vec<Option<T>>) -> (Vec<T>, Vec<i16>) {
     (values.into_iter().flatten().collect(), levels)
 }
 
-/// An integer of a column: counts of 2^63 and more do not occur.
+/// An integer of a column, which has a sign. A changed run file may have a larger number.
 fn integer(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
