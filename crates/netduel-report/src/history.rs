@@ -306,6 +306,19 @@ mod tests {
     }
 
     #[test]
+    fn guide_has_the_runs_that_so_many_series_need() {
+        let guide = include_str!("../../../docs/history.md");
+        let needed = |series: u32| change::values_needed(LEVEL / f64::from(series)).expect("so many runs");
+        for (first, last) in [(1, 1), (2, 6), (7, 23), (24, 85)] {
+            let runs = needed(first);
+            assert!(needed(last) == runs && needed(last + 1) > runs, "{first} to {last}: {runs}");
+            let series = if first == last { first.to_string() } else { format!("{first} to {last}") };
+            let row = format!("| {series} | {runs} |");
+            assert!(guide.contains(&row), "no row {row}");
+        }
+    }
+
+    #[test]
     fn change_that_a_bound_may_reverse_has_no_direction() {
         let bound = |metric| Some(Bound::of_values(metric));
         let (latency, rate) = (Metric::LatencyP50, Metric::RoundTripRate);
