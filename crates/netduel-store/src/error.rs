@@ -261,7 +261,9 @@ impl StoreError {
     /// cannot be read, as that of [`Self::unread_file`].
     pub fn unchanged_file(&mut self) -> Option<&mut PathBuf> {
         match self {
-            Self::NameTaken { path, .. } | Self::InUse { path } | Self::FullAtChange { path, .. } => Some(path),
+            Self::NameTaken { path, .. } | Self::InUse { path } | Self::FullAtChange { path, .. } => {
+                Some(path)
+            }
             _ => None,
         }
     }
