@@ -70,78 +70,77 @@ fn defaults_are_safe() {
     assert_eq!(bed.sysctls, Sysctls::default());
 }
 
+/// A part of the valid bed, what takes its place, and how the problem is reported.
+const RULES: &[(&str, &str, &str)] = &[
+    (
+        "name = \"good\"",
+        "name = \"Good\"",
+        "b:1: name: \"Good\" is not the name of a bed; 1 to 24 of a-z 0-9 -",
+    ),
+    ("name = \"good\"", "name = \"x;reboot\"", "b:1: name: \"x;reboot\" is not the name"),
+    ("name = \"good\"", "name = \"$(id)\"", "b:1: name: "),
+    ("name = \"good\"", "name = \"-x\"", "b:1: name: "),
+    (
+        "name = \"good\"",
+        "nmae = \"good\"\nname = \"x\"",
+        "b:1: nmae: is not a key that a bed has here; did you mean `name`?",
+    ),
+    ("\"westeurope\"", "\"West Europe\"", "b:2: region: \"West Europe\" is not the name of a region"),
+    ("\"westeurope\"", "\"--debug\"", "b:2: region: "),
+    (
+        "Standard_DS4_v2",
+        "Standard_DS4_v3",
+        "b:3: size: is \"Standard_DS4_v3\", which is not in the table of sizes; did you mean",
+    ),
+    (
+        "Standard_DS4_v2",
+        "Standard_D8s_v5",
+        "b:3: size: is Standard_D8s_v5, which requires accelerated networking: a bed \"two-nic\" has no arm without it there; sizes with both: Standard_DS4_v2, ",
+    ),
+    (
+        "\"two-nic\"",
+        "\"two-nics\"",
+        "b:4: type: is the text \"two-nics\"; did you mean \"two-nic\"? allowed: ",
+    ),
+    ("22222222-2222-2222-2222-222222222222", "-x", "b:5: subscription: \"-x\" is not a subscription; "),
+    ("zone = 1", "zone = 4", "b:6: zone: is 4; 1 to 3 is allowed"),
+    ("zone = 1", "zone = \"1\"", "b:6: zone: is the text \"1\"; a whole number"),
+    (
+        "debian-12",
+        "windows-server-2022",
+        "b:7: image: is \"windows-server-2022\", and netduel has no agent for Windows yet; choose a Linux image",
+    ),
+    (
+        "proximity-group",
+        "isolated-size",
+        "b:8: placement: is \"isolated-size\", but VMs of Standard_DS4_v2 share their host; sizes with a host to themselves: Standard_DS15_v2, Standard_E192ids_v6",
+    ),
+    ("subnets = 2", "subnets = 0", "b:10: subnets: is 0; 1 to 2 is allowed"),
+    ("~/.ssh/id_ed25519.pub", "", "b:11: ssh_key: \"\" is not a file; "),
+    (
+        "192.0.2.1/32",
+        "0.0.0.0/0",
+        "b:12: ssh_from, element 1: 0.0.0.0/0 opens ssh to too many addresses; at least /16",
+    ),
+    ("198.51.100.0/24", "*", "b:12: ssh_from, element 2: \"*\" is no address prefix; write ADDRESS/LENGTH"),
+    (
+        "198.51.100.0/24",
+        "2001:db8::1/128",
+        "b:12: ssh_from, element 2: 2001:db8::1/128 is an IPv6 prefix, and all public addresses of a bed are IPv4; write the IPv4 address",
+    ),
+    (
+        "198.51.100.0/24",
+        "192.168.1.5/32",
+        "b:12: ssh_from, element 2: 192.168.1.5/32 is not public, and Azure sees only public addresses as sources of ssh; write the IPv4 address",
+    ),
+    ("spot = true", "spot = 1", "b:13: spot: is the number 1; `true` or `false`"),
+    ("20:30", "24:00", "b:14: shutdown: \"24:00\" is no time of day; write HH:MM"),
+    ("20 EUR", "twenty", "b:15: budget: \"twenty\" is no amount of money; write a number above 0"),
+];
+
 #[test]
 fn every_rule_is_reported_at_its_line_and_key_with_the_remedy() {
-    for (valid, invalid, expected) in [
-        (
-            "name = \"good\"",
-            "name = \"Good\"",
-            "b:1: name: \"Good\" is not the name of a bed; 1 to 24 of a-z 0-9 -",
-        ),
-        ("name = \"good\"", "name = \"x;reboot\"", "b:1: name: \"x;reboot\" is not the name"),
-        ("name = \"good\"", "name = \"$(id)\"", "b:1: name: "),
-        ("name = \"good\"", "name = \"-x\"", "b:1: name: "),
-        (
-            "name = \"good\"",
-            "nmae = \"good\"\nname = \"x\"",
-            "b:1: nmae: is not a key that a bed has here; did you mean `name`?",
-        ),
-        ("\"westeurope\"", "\"West Europe\"", "b:2: region: \"West Europe\" is not the name of a region"),
-        ("\"westeurope\"", "\"--debug\"", "b:2: region: "),
-        (
-            "Standard_DS4_v2",
-            "Standard_DS4_v3",
-            "b:3: size: is \"Standard_DS4_v3\", which is not in the table of sizes; did you mean",
-        ),
-        (
-            "Standard_DS4_v2",
-            "Standard_D8s_v5",
-            "b:3: size: is Standard_D8s_v5, which requires accelerated networking: a bed \"two-nic\" has no arm without it there; sizes with both: Standard_DS4_v2, ",
-        ),
-        (
-            "\"two-nic\"",
-            "\"two-nics\"",
-            "b:4: type: is the text \"two-nics\"; did you mean \"two-nic\"? allowed: ",
-        ),
-        ("22222222-2222-2222-2222-222222222222", "-x", "b:5: subscription: \"-x\" is not a subscription; "),
-        ("zone = 1", "zone = 4", "b:6: zone: is 4; 1 to 3 is allowed"),
-        ("zone = 1", "zone = \"1\"", "b:6: zone: is the text \"1\"; a whole number"),
-        (
-            "debian-12",
-            "windows-server-2022",
-            "b:7: image: is \"windows-server-2022\", and netduel has no agent for Windows yet; choose a Linux image",
-        ),
-        (
-            "proximity-group",
-            "isolated-size",
-            "b:8: placement: is \"isolated-size\", but VMs of Standard_DS4_v2 share their host; sizes with a host to themselves: Standard_DS15_v2, Standard_E192ids_v6",
-        ),
-        ("subnets = 2", "subnets = 0", "b:10: subnets: is 0; 1 to 2 is allowed"),
-        ("~/.ssh/id_ed25519.pub", "", "b:11: ssh_key: \"\" is not a file; "),
-        (
-            "192.0.2.1/32",
-            "0.0.0.0/0",
-            "b:12: ssh_from, element 1: 0.0.0.0/0 opens ssh to too many addresses; at least /16",
-        ),
-        (
-            "198.51.100.0/24",
-            "*",
-            "b:12: ssh_from, element 2: \"*\" is no address prefix; write ADDRESS/LENGTH",
-        ),
-        (
-            "198.51.100.0/24",
-            "2001:db8::1/128",
-            "b:12: ssh_from, element 2: 2001:db8::1/128 is an IPv6 prefix, and all public addresses of a bed are IPv4; write the IPv4 address",
-        ),
-        (
-            "198.51.100.0/24",
-            "192.168.1.5/32",
-            "b:12: ssh_from, element 2: 192.168.1.5/32 is not public, and Azure sees only public addresses as sources of ssh; write the IPv4 address",
-        ),
-        ("spot = true", "spot = 1", "b:13: spot: is the number 1; `true` or `false`"),
-        ("20:30", "24:00", "b:14: shutdown: \"24:00\" is no time of day; write HH:MM"),
-        ("20 EUR", "twenty", "b:15: budget: \"twenty\" is no amount of money; write a number above 0"),
-    ] {
+    for (valid, invalid, expected) in RULES {
         let reported = problems(valid, invalid);
         assert_eq!(reported.lines().count(), 1, "{reported}");
         assert!(reported.starts_with(expected), "{reported}\nis not\n{expected}");
