@@ -3,6 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use netduel_model::bed::{Bed, Layout};
+use netduel_model::json_text::quoted;
 use serde::Deserialize;
 
 use super::error::BedError;
@@ -61,7 +62,13 @@ pub fn find(az: &mut dyn Az, bed: &str, subscription: &Subscription) -> Result<O
     if !exists {
         return Ok(None);
     }
-    let found: Group = ask(az, &subscription.within(&["group", "show", "--name", &group]))?;
+    let words = subscription.within(&["group", "show", "--name", &group]);
+    let found: Group = ask(az, &words)?;
+    // `down` deletes the group that this answer names.
+    if !found.name.eq_ignore_ascii_case(&group) {
+        let reason = format!("it shows the resource group {}", quoted(&found.name));
+        return Err(CallError::Answer { command: crate::az::shown(&words), reason }.into());
+    }
     match found.bed() {
         Some(tags) if tags.bed == bed => Ok(Some(found)),
         _ => Err(BedError::NotOurs { group, bed: bed.to_owned() }),

@@ -33,6 +33,21 @@ fn deletion_that_is_awaited_is_the_same_call_without_an_early_end() {
 }
 
 #[test]
+fn answer_about_another_group_is_no_bed_and_nothing_is_deleted() {
+    for name in ["production", ""] {
+        let other = GROUP.replace("netduel-x", name);
+        let mut az = FakeAz::new([("group exists", "true"), ("group show", other.as_str())]);
+        let error = find(&mut az, "x", &subscription()).unwrap_err().to_string();
+        let expected = format!("(it shows the resource group {name})");
+        assert!(error.contains("`az group show --name netduel-x") && error.contains(&expected), "{error}");
+    }
+    // Azure does not distinguish upper and lower case in names of groups.
+    let upper = GROUP.replace("netduel-x", "NETDUEL-X");
+    let mut az = FakeAz::new([("group exists", "true"), ("group show", upper.as_str())]);
+    assert!(find(&mut az, "x", &subscription()).unwrap().is_some());
+}
+
+#[test]
 fn resources_without_the_tag_are_foreign_unless_azure_made_them_for_the_bed() {
     let own = r#""tags": {"netduel": "x"}"#;
     let listed = format!(
