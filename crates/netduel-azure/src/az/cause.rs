@@ -212,8 +212,8 @@ impl Cause {
         ]) {
             return Self::Connection { message: line };
         }
-        // Exit code 2: the command line was not understood.
-        if exit == Some(2) {
+        // Exit code 2: the command line was not understood, and `az` names the argument.
+        if exit == Some(2) && !line.is_empty() {
             return Self::Version { message: line };
         }
         match reported.pop() {
@@ -429,6 +429,7 @@ mod tests {
                 "no connection",
             ),
             ("", 1, "exit code 1 and without a message"),
+            ("", 2, "exit code 2 and without a message"),
             (
                 "ERROR: (OperationNotAllowed) Something else is not allowed\n",
                 1,
