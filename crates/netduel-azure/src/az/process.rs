@@ -4,9 +4,9 @@ use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
@@ -21,8 +21,11 @@ use super::{Az, CallError, PAUSE_S, shown};
 const OUTPUT_MAX: u64 = 16 << 20;
 /// Nanoseconds of a pause.
 const PAUSE_NS: u64 = PAUSE_S * 1_000_000_000;
-/// Time for the rest of an output when the process has ended: a process that it left behind may hold the pipe.
-const OUTPUT_PATIENCE: Duration = Duration::from_secs(5);
+/// Time for the ends of both outputs when the process has ended: a process that it left behind may hold a pipe. What `az` itself wrote is in the
+/// pipe by then, at most its 64 KiB, and is read in a moment.
+const OUTPUT_PATIENCE_NS: u64 = 5_000_000_000;
+/// Bytes of an output that are read at once.
+const PART_LEN: usize = 1 << 14;
 
 /// The settings of `az` that its answers depend on, as environment variables: they leave the user's configuration unchanged.
 const SETTINGS: [(&str, &str); 3] =
@@ -35,10 +38,19 @@ pub struct AzProcess {
     is_over: Arc<AtomicBool>,
 }
 
-/// What a process has written.
+/// What a process has written to an output so far, and when that is all.
 struct Output {
-    stdout: Receiver<io::Result<Vec<u8>>>,
-    stderr: Receiver<io::Result<Vec<u8>>>,
+    bytes: Arc<Mutex<Vec<u8>>>,
+    ended: Receiver<io::Result<()>>,
+}
+
+impl Output {
+    /// The bytes of a process that has ended. The end of the output is awaited until this time: a process that was left behind may hold it.
+    fn bytes(&self, end_ns: u64) -> io::Result<Vec<u8>> {
+        let left = Duration::from_nanos(end_ns.saturating_sub(monotonic_ns()));
+        self.ended.recv_timeout(left).unwrap_or(Ok(()))?;
+        Ok(std::mem::take(&mut *self.bytes.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
 }
 
 impl AzProcess {
@@ -47,16 +59,17 @@ impl AzProcess {
         Self { program: PathBuf::from("az"), is_over }
     }
 
-    fn start(&self, words: &[&str]) -> io::Result<(Child, Output)> {
+    /// Starts a process; its outputs are standard output and standard error.
+    fn start(&self, words: &[&str]) -> io::Result<(Child, [Output; 2])> {
         let mut command = Command::new(&self.program);
         command.args(words).envs(SETTINGS).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Ctrl-C at the terminal must reach this process only, which then says what exists.
         command.process_group(0);
         let mut child = spawn_bound(&mut command)?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        let output = || -> io::Result<Output> { Ok(Output { stdout: read(stdout)?, stderr: read(stderr)? }) };
-        match output() {
-            Ok(output) => Ok((child, output)),
+        let outputs = || -> io::Result<[Output; 2]> { Ok([read(stdout)?, read(stderr)?]) };
+        match outputs() {
+            Ok(outputs) => Ok((child, outputs)),
             Err(error) => {
                 end(&mut child);
                 Err(error)
@@ -74,11 +87,10 @@ impl AzProcess {
 impl Az for AzProcess {
     fn call(&mut self, words: &[&str], limit: Duration) -> Result<String, CallError> {
         let failed = |source| CallError::Start { program: self.program.display().to_string(), source };
-        let timed_out = || CallError::TimedOut { command: shown(words), limit };
         if self.is_over.load(Ordering::Relaxed) {
             return Err(CallError::Interrupted { command: shown(words) });
         }
-        let (mut child, output) = self.start(words).map_err(failed)?;
+        let (mut child, [stdout, stderr]) = self.start(words).map_err(failed)?;
         let has_ended = self.has_ended(&child, limit);
         if !matches!(has_ended, Ok(true)) {
             end(&mut child);
@@ -87,19 +99,20 @@ impl Az for AzProcess {
                 Ok(_) if self.is_over.load(Ordering::Relaxed) => {
                     CallError::Interrupted { command: shown(words) }
                 }
-                Ok(_) => timed_out(),
+                Ok(_) => CallError::TimedOut { command: shown(words), limit },
             });
         }
         let status = child.wait().map_err(failed)?;
-        let text = |output: &Receiver<io::Result<Vec<u8>>>| {
-            let bytes = output.recv_timeout(OUTPUT_PATIENCE).map_err(|_| timed_out())?.map_err(failed)?;
+        let end_ns = monotonic_ns().saturating_add(OUTPUT_PATIENCE_NS);
+        let text = |output: &Output| {
+            let bytes = output.bytes(end_ns).map_err(failed)?;
             if bytes.len() as u64 > OUTPUT_MAX {
                 let reason = format!("more than {OUTPUT_MAX} bytes");
                 return Err(CallError::Answer { command: shown(words), reason });
             }
             Ok(String::from_utf8_lossy(&bytes).into_owned())
         };
-        let (stdout, stderr) = (text(&output.stdout)?, text(&output.stderr)?);
+        let (stdout, stderr) = (text(&stdout)?, text(&stderr)?);
         if status.success() {
             return Ok(stdout);
         }
@@ -121,22 +134,38 @@ fn end(child: &mut Child) {
 }
 
 /// Reads an output to its end, in a thread of its own: a process that writes much into both would wait otherwise.
-fn read(output: Option<impl Read + Send + 'static>) -> io::Result<Receiver<io::Result<Vec<u8>>>> {
-    let (done, receiver) = channel();
+fn read(output: Option<impl Read + Send + 'static>) -> io::Result<Output> {
+    let (done, ended) = channel();
+    let bytes = Arc::<Mutex<Vec<u8>>>::default();
+    let held = bytes.clone();
     Builder::new().name("az-output".to_owned()).spawn(move || {
-        let mut bytes = Vec::new();
-        let result = match output {
-            Some(output) => output.take(OUTPUT_MAX + 1).read_to_end(&mut bytes).map(|_| bytes),
-            None => Ok(bytes),
-        };
+        let result = output.map_or(Ok(()), |output| append(output.take(OUTPUT_MAX + 1), &held));
         // Without a receiver the call was given up.
         drop(done.send(result));
     })?;
-    Ok(receiver)
+    Ok(Output { bytes, ended })
+}
+
+/// Appends what is read to these bytes, up to the end.
+fn append(mut output: impl Read, bytes: &Mutex<Vec<u8>>) -> io::Result<()> {
+    let mut part = [0; PART_LEN];
+    loop {
+        match output.read(&mut part) {
+            Ok(0) => return Ok(()),
+            Ok(count) => {
+                let part = part.get(..count).unwrap_or_default();
+                bytes.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(part);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use rustix::process::kill_process;
+
     use super::*;
     use crate::az::CALL_LIMIT;
 
@@ -188,6 +217,13 @@ mod tests {
         {
             assert!(ends_within(pidfd.as_fd(), CALL_LIMIT, &AtomicBool::default()).unwrap());
         }
+    }
+
+    #[test]
+    fn answer_is_read_although_a_process_that_was_left_behind_holds_the_output() {
+        let answer = shell().call(&["-c", "sleep 60 2>/dev/null & echo $!"], CALL_LIMIT).unwrap();
+        let left = answer.trim().parse().ok().and_then(Pid::from_raw).unwrap();
+        kill_process(left, Signal::KILL).unwrap();
     }
 
     #[test]
