@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -60,7 +60,7 @@ pub fn hold(file: &File) -> io::Result<()> {
     Ok(flock(file, FlockOperation::NonBlockingLockExclusive)?)
 }
 
-/// Removes the drafts of this user in a folder whose processes have ended: those that are not locked and were not changed for a minute.
+/// Removes the drafts of this user in a folder whose processes have ended: those that are not locked and were not changed within a minute of now.
 /// `is_draft` judges names. What cannot be removed is left: no draft is ever read.
 pub fn remove_abandoned(folder: &Path, is_draft: impl Fn(&str) -> bool) {
     let Ok(entries) = fs::read_dir(folder) else { return };
@@ -71,14 +71,18 @@ pub fn remove_abandoned(folder: &Path, is_draft: impl Fn(&str) -> bool) {
         // Not that of the target of a link.
         let Ok(metadata) = entry.metadata() else { continue };
         let is_own = metadata.is_file() && metadata.uid() == rustix::process::geteuid().as_raw();
-        let age = || metadata.modified().ok()?.elapsed().ok();
         if is_own
-            && age().is_some_and(|age| age >= AGE_MIN)
+            && metadata.modified().is_ok_and(|time| distance(time) >= AGE_MIN)
             && run_file::open_draft(&entry.path()).is_ok_and(|file| is_abandoned(&file))
         {
             drop(fs::remove_file(entry.path()));
         }
     }
+}
+
+/// The time between now and this time, which is in the future when the clock was set back since.
+fn distance(time: SystemTime) -> Duration {
+    time.elapsed().unwrap_or_else(|error| error.duration())
 }
 
 /// Whether no process has locked a draft. Where locks do not work, that is not known.

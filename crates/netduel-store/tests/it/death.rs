@@ -150,8 +150,12 @@ fn drafts_of_killed_creators_are_removed_by_the_next_run() {
     let (former, _) = make(".gone-1.netduel.new", true);
     let (check, _) = make(".check-1.new", true);
     let (foreign, _) = make("notes.new", true);
+    // The clock was set back since.
+    let (future, file) = make(&name("d"), false);
+    let year_2100 = std::time::Duration::from_secs(130 * 365 * 24 * 60 * 60);
+    file.set_modified(std::time::UNIX_EPOCH + year_2100).expect("its time can be set");
     drop(store.create(&sample::header("next")).expect("a run is created"));
-    assert!(!old.exists() && !former.exists() && !check.exists());
+    assert!(!old.exists() && !former.exists() && !check.exists() && !future.exists());
     assert!(young.exists() && locked.exists() && foreign.exists());
 }
 
