@@ -7,6 +7,7 @@ use std::path::Path;
 
 use netduel_model::ids::RunId;
 use netduel_model::run::{Annotations, Run, RunHeader};
+use netduel_model::warning::Warning;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
@@ -25,7 +26,7 @@ const BLOCK: u64 = 512;
 const REPORTS: [&str; 2] = ["report", "further_reports"];
 
 /// An imported run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Imported {
     /// Its name in the store.
     pub id: RunId,
@@ -33,6 +34,8 @@ pub struct Imported {
     pub trials: u64,
     /// Whether the store had the same run before, which was left as it is.
     pub was_there: bool,
+    /// Warnings about records of the file that are damaged or do not belong to the run, and about an incomplete last one, which is not copied.
+    pub left_out: Vec<Warning>,
 }
 
 /// Disk space of a run.
@@ -134,9 +137,12 @@ impl Store {
             return Err(StoreError::UnusableName { path: path.to_owned(), id, reason });
         }
         let trials = whole.run.trials.len() as u64;
+        let torn = whole.torn.map(|torn| Warning::RecordIncomplete { bytes: torn.bytes });
+        let left_out: Vec<Warning> =
+            whole.run.warnings.into_iter().filter(Warning::is_about_the_file).chain(torn).collect();
         let stored = self.file_of(id.as_str());
         if stored.exists() && is_same_but_for_its_name(&content(&stored)?, &records, &id) {
-            return Ok(Imported { id, trials, was_there: true });
+            return Ok(Imported { id, trials, was_there: true, left_out });
         }
         self.remove_old_drafts();
         let draft = self.draft(&[&records])?;
@@ -145,7 +151,7 @@ impl Store {
             return Err(error);
         }
         self.sync()?;
-        Ok(Imported { id, trials, was_there: false })
+        Ok(Imported { id, trials, was_there: false, left_out })
     }
 
     /// Disk space of a run of this store.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use netduel_model::ids::RunId;
 use netduel_model::shell;
 use netduel_model::units::{human_si, plural};
+use netduel_model::warning::Warning;
 use netduel_report::json::envelope::Document as _;
 use netduel_report::json::listing::{
     ChangedRun, Note, RunAction, RunUsage, RunsUsage, VerifiedRun, VerifiedRuns,
@@ -14,7 +15,7 @@ use netduel_store::{DamagedRecord, Integrity, Store, StoreError, bytes_of};
 
 use crate::cli::shared::{StoreArgs, TagArgs, is_standard_output};
 use crate::cli::stored::RunsAction;
-use crate::console::{print, print_json, print_lines};
+use crate::console::{print, print_json, print_lines, tell};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::output_file::{self, Readers};
 use crate::run_store::{for_store, open_store, store_failure, writable_store};
@@ -212,6 +213,7 @@ fn export(
         return Err(Failure::message(Kind::Usage, text).remedy("name a file with --out"));
     }
     let run = redaction::run(store.read(name).map_err(store_failure)?)?;
+    tell_left_out(run.warnings.iter().filter(|warning| warning.is_about_the_file()));
     let id = run.header.id.to_string();
     let bytes = if is_redacted {
         bytes_of(&run).kind(Kind::Internal)?
@@ -234,6 +236,13 @@ fn export(
     }
     let size = human_si(bytes.len() as f64, "B");
     print_lines(&format!("{file} ({size}); open it with: {command}\n"))
+}
+
+/// Warns of records that a copy lacks or that no figure contains: the copy itself may not show it, because an incomplete record is not copied.
+fn tell_left_out<'w>(warnings: impl IntoIterator<Item = &'w Warning>) {
+    for warning in warnings {
+        tell(&redaction::text(&format!("warning: {warning}")));
+    }
 }
 
 /// The command that opens the file of a run: `netduel report` takes a name with neither a slash nor the extension for that of a stored run,
@@ -274,6 +283,7 @@ fn import(args: &StoreArgs, file: &Path, name: Option<&RunId>, json: bool) -> Re
         }
         other => store_failure(other),
     })?;
+    tell_left_out(&imported.left_out);
     let id = redaction::text(imported.id.as_str());
     if json {
         return print_json(&ChangedRun {

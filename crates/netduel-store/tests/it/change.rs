@@ -115,6 +115,12 @@ fn exported_run_is_imported_once_and_its_incomplete_record_is_left_out() {
     let other = Store::open(elsewhere.path().join("store")).expect("opened");
     let first = other.import(&file, None).expect("imported");
     assert!(!first.was_there && first.id == sample::header("x").id && first.trials == 1);
+    assert!(first.left_out.is_empty(), "{first:?}");
+    // The copy of the incomplete file does not show that a record is missing.
+    let of_incomplete = Store::open(elsewhere.path().join("incomplete")).expect("opened");
+    let imported = of_incomplete.import(&path, None).expect("imported");
+    assert_eq!(imported.left_out, [netduel_model::warning::Warning::RecordIncomplete { bytes: 6 }]);
+    assert_eq!(of_incomplete.verify("last").expect("verified").torn, None);
     assert!(other.import(&file, None).expect("the same").was_there);
     assert_eq!(
         other.read("last").expect("read"),

@@ -147,6 +147,27 @@ fn imported_run_whose_name_means_another_run_needs_another_name() {
 }
 
 #[test]
+fn copy_of_an_incomplete_run_file_is_made_with_a_warning() {
+    let bench = Bench::new();
+    let path = stored(&bench, "old-1");
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..whole.len() - 5]).unwrap();
+    let warned = "warning: incomplete run file: the last record";
+    let exported = bench.run(["runs", "export", "old-1", "--out", "copy.netduel"]).expect_code(0).stderr;
+    assert!(exported.contains(warned), "{exported}");
+    fs::copy(&path, bench.path().join("incomplete")).unwrap();
+    for answer in ["imported theirs", "was in the store before"] {
+        let imported = bench.run(["runs", "import", "incomplete", "--name", "theirs"]).expect_code(0);
+        assert!(imported.stdout.contains(answer), "{}", imported.stdout);
+        assert!(imported.stderr.contains(warned), "{}", imported.stderr);
+    }
+    // The copies have whole records only.
+    bench.run(["runs", "verify", "theirs"]).expect_code(0);
+    let copy = bench.run(["runs", "import", "copy.netduel", "--name", "copy"]).expect_code(0).stderr;
+    assert!(!copy.contains("warning"), "{copy}");
+}
+
+#[test]
 fn disk_space_and_soundness_have_documents() {
     let bench = Bench::new();
     let path = stored(&bench, "old-1");
