@@ -41,6 +41,7 @@ pub fn command(action: &RunsAction) -> Result<(), Failure> {
 
 /// `netduel runs verify`: without names all runs of the store.
 fn verify(store: &Store, names: &[String], json: bool) -> Result<(), Failure> {
+    let is_whole_store = names.is_empty();
     let names = match names {
         [] => store.list().kind(Kind::Store)?.iter().map(|run| run.path.display().to_string()).collect(),
         names => names.to_vec(),
@@ -60,6 +61,9 @@ fn verify(store: &Store, names: &[String], json: bool) -> Result<(), Failure> {
         runs.push(run);
     }
     let faulty = runs.iter().filter(|run| !run.is_sound).count();
+    if is_whole_store && runs.is_empty() {
+        tell(&redaction::text(&format!("no run is stored in {}", store.folder().display())));
+    }
     if json {
         print_json(&VerifiedRuns { envelope: VerifiedRuns::envelope(&program::origin()), runs })?;
     }

@@ -170,6 +170,8 @@ fn copy_of_an_incomplete_run_file_is_made_with_a_warning() {
 #[test]
 fn disk_space_and_soundness_have_documents() {
     let bench = Bench::new();
+    let none = bench.run(["runs", "verify"]).expect_code(0).stderr;
+    assert!(none.contains("no run is stored in "), "{none}");
     let path = stored(&bench, "old-1");
     let usage = bench.run(["runs", "du", "--json"]).expect_code(0).json();
     assert_eq!(usage["runs"][0]["bytes"], fs::metadata(&path).unwrap().len());
