@@ -62,7 +62,7 @@ fn verify(store: &Store, names: &[String], json: bool) -> Result<(), Failure> {
     }
     let faulty = runs.iter().filter(|run| !run.is_sound).count();
     if is_whole_store && runs.is_empty() {
-        tell(&redaction::text(&format!("no run is stored in {}", store.folder().display())));
+        tell(&format!("no run is stored in {}", store.folder().display()));
     }
     if json {
         print_json(&VerifiedRuns { envelope: VerifiedRuns::envelope(&program::origin()), runs })?;
@@ -245,7 +245,7 @@ fn export(
 /// Warns of records that a copy lacks or that no figure contains: the copy itself may not show it, because an incomplete record is not copied.
 fn tell_left_out<'w>(warnings: impl IntoIterator<Item = &'w Warning>) {
     for warning in warnings {
-        tell(&redaction::text(&format!("warning: {warning}")));
+        tell(&format!("warning: {warning}"));
     }
 }
 
