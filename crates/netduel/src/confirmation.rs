@@ -1,22 +1,39 @@
 //! Questions before something is deleted: asked on the terminal, refused without one.
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use netduel_report::words;
 
-use crate::exit::{Failure, Kind, OrFail as _};
+use crate::exit::{Failure, Kind};
+use crate::signal::unless_interrupted;
 
-/// Asks a question; refuses without a terminal. `command` is the one that needs `--yes` then.
+/// Asks a question; refuses without a terminal. `command` is the one that needs `--yes` then. A signal ends the wait also where the command
+/// handles signals.
 pub fn confirmed(command: &str, question: &str) -> Result<bool, Failure> {
-    if !std::io::stdin().is_terminal() {
+    if !io::stdin().is_terminal() {
         let text = format!("{command} needs a confirmation, and standard input is not a terminal");
         return Err(Failure::message(Kind::Usage, text).remedy("add --yes"));
     }
-    let mut terminal = std::io::stderr();
+    let mut terminal = io::stderr();
     // The terminal may be closed; then there is no answer either.
     drop(write!(terminal, "{} [y/N] ", words::plain(question)).and_then(|()| terminal.flush()));
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer).kind(Kind::Environment)?;
-    Ok(is_yes(&answer))
+    let answer = unless_interrupted(read_answer).and_then(Option::transpose).map_err(|error| {
+        let text = format!("failed to read the answer to {command}: {error}");
+        Failure::caused(Kind::Environment, text, error)
+    })?;
+    let Some(answer) = answer else {
+        // The cursor is behind the question.
+        drop(writeln!(terminal));
+        let text = format!("{command} was interrupted; nothing was deleted");
+        return Err(Failure::message(Kind::Interrupted, text));
+    };
+    Ok(is_yes(&String::from_utf8_lossy(&answer)))
+}
+
+/// Reads a line, of any bytes.
+fn read_answer() -> io::Result<Vec<u8>> {
+    let mut answer = Vec::new();
+    io::stdin().lock().read_until(b'\n', &mut answer)?;
+    Ok(answer)
 }
 
 fn is_yes(answer: &str) -> bool {

@@ -1,13 +1,15 @@
-//! Output on a narrow terminal: no line is broken within a word.
-use std::fs::File;
-use std::io::{ErrorKind, Read as _};
+//! Output on a narrow terminal: no line is broken within a word. Questions on a terminal.
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::process::{Command, Stdio};
 
 use netduel_sys::pty::Pty;
 use netduel_test_support::skip;
+use rustix::process::{Pid, Signal};
 
+use crate::azure::Scene;
 use crate::serve::Server;
-use crate::support::{Bench, TWO_PATHS, short_plan};
+use crate::support::{Bench, Finished, TWO_PATHS, short_plan, signal, until};
 
 /// Words that a terminal of this width would break, and the complete output. A terminal continues in the next line after its last
 /// column (ECMA-48; xterm's auto-wrap).
@@ -146,4 +148,47 @@ fn lines_of_quick_tests_fit_the_terminal() {
         let _ = assert_whole_words(server.bench.netduel(["pps", "--help"]), width, "--generator");
     }
     server.end();
+}
+
+/// The end of `netduel azure down x` after an answer to its question, or after a signal in place of one; absent without a terminal.
+fn answered(scene: &Scene, answer: Option<&[u8]>) -> Option<(Finished, String)> {
+    let Pty { user, program } = Pty::open().ok()?;
+    let mut command = scene.netduel(&["azure", "down", "x"]);
+    let mut child = command.stdin(program).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // It holds a copy of the program's end.
+    drop(command);
+    let mut errors = child.stderr.take().unwrap();
+    let mut shown = Vec::new();
+    while !shown.ends_with(b"[y/N] ") {
+        let mut byte = [0];
+        assert_eq!(errors.read(&mut byte).unwrap(), 1, "{}", String::from_utf8_lossy(&shown));
+        shown.extend(byte);
+    }
+    let mut user = File::from(user);
+    match answer {
+        Some(answer) => user.write_all(answer).unwrap(),
+        None => signal(Pid::from_child(&child), Signal::INT),
+    }
+    let has_ended = until(|| child.try_wait().unwrap().is_some());
+    // The end of the terminal ends a command that still waits.
+    drop(user);
+    errors.read_to_end(&mut shown).unwrap();
+    let finished = Finished::from(child.wait_with_output().unwrap());
+    let shown = String::from_utf8(shown).unwrap();
+    assert!(has_ended, "it waited on: {shown}");
+    Some((finished, shown))
+}
+
+#[test]
+fn question_before_a_deletion_ends_at_a_signal_and_takes_yes_only_for_consent() {
+    let scene = Scene::new();
+    fs::write(scene.at("exists"), "").unwrap();
+    let Some((interrupted, shown)) = answered(&scene, None) else { return skip("no pseudo-terminal") };
+    assert!(shown.contains("netduel azure down was interrupted; nothing was deleted"), "{shown}");
+    interrupted.expect_code(130);
+    for answer in [&b"\xff\xfe\n"[..], b"n\n", b"\n"] {
+        let (refused, shown) = answered(&scene, Some(answer)).expect("a second pseudo-terminal");
+        assert_eq!(refused.expect_code(0).stdout, "nothing was deleted\n", "{shown}");
+    }
+    assert!(scene.at("exists").exists(), "{}", scene.calls());
 }
