@@ -117,8 +117,8 @@ fn progress_of_a_run_and_its_verdicts_fit_the_terminal() {
 fn listing_and_checked_plan_fit_the_terminal() {
     let bench = Bench::new();
     let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../netduel-store/tests/golden/format-2.netduel");
-    std::fs::create_dir_all(bench.store()).unwrap();
-    std::fs::copy(golden, bench.store().join("a-run-with-a-name-of-the-maximum-length1.netduel")).unwrap();
+    fs::create_dir_all(bench.store()).unwrap();
+    fs::copy(golden, bench.store().join("a-run-with-a-name-of-the-maximum-length1.netduel")).unwrap();
     let plan = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans/streams.toml");
     for width in [60, 80] {
         let _ = assert_whole_words(bench.netduel(["runs"]), width, "trials");
