@@ -6,15 +6,16 @@ use netduel_test_support::{AZ_FOLDER_VARIABLE, REQUIRE_ALL, SKIPPED};
 use crate::workspace::requires_all;
 use crate::{guests, repeat, virtual_environment};
 
-/// Below the target folder; the version in its name makes another version a new folder.
-const FOLDER: &str = "target/azure-cli-2.91.0";
-/// The version that the tests were written with.
-const PACKAGE: &str = "azure-cli==2.91.0";
+/// The version of the Azure CLI that the tests were written with.
+const VERSION: &str = "2.91.0";
 
 /// Installs `az`, then runs its tests. The arguments are those of `cargo xtask test`. Where `az` cannot be installed, as without a network, the
 /// tests are skipped.
 pub fn test(arguments: &[String]) -> Result<bool> {
-    let programs = match virtual_environment::prepare(FOLDER, &[PACKAGE]) {
+    // The version in the name makes another version a new folder.
+    let folder = format!("target/azure-cli-{VERSION}");
+    let package = format!("azure-cli=={VERSION}");
+    let programs = match virtual_environment::prepare(&folder, &[package.as_str()]) {
         Err(error) if !requires_all() => {
             println!("{SKIPPED} the tests with the real az: {error:#}; a failure with {REQUIRE_ALL}=1");
             return Ok(true);
