@@ -189,6 +189,9 @@ fn with_remains(
     };
     let unscheduled = match error.perhaps_running().join(", ") {
         vms if vms.is_empty() => vms,
+        vms if bed.shutdown.is_none() => {
+            format!("; {vms} failed and may run, and the bed has no daily shutdown")
+        }
         vms => format!("; {vms} failed and may run without a daily shutdown"),
     };
     failed(doing, error).remedy(format!(

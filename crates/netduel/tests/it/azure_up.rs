@@ -128,6 +128,15 @@ fn vm_that_failed_after_azure_accepted_it_may_run_without_a_shutdown() {
         let error = scene.run(&UP).expect_code(12).stderr;
         assert_eq!(error.contains(may_run), is_named, "{error}");
     }
+    // No VM of this bed would have one.
+    let mut scene = Scene::new();
+    scene.bed("Standard_D4s_v3", "shutdown = \"off\"");
+    scene.answer("deployment group show", prints(&all));
+    let failure = operation("vm2", "Failed", &error("OSProvisioningTimedOut"));
+    scene.answer("deployment operation group list", failure);
+    let error = scene.run(&UP).expect_code(12).stderr;
+    let may_run = "VM vm2 failed and may run, and the bed has no daily shutdown: complete it with";
+    assert!(error.contains(may_run), "{error}");
 }
 
 #[test]
