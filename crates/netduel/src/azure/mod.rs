@@ -8,7 +8,7 @@ pub mod old;
 mod prices;
 pub mod resumed;
 mod run;
-mod session;
+pub mod session;
 mod shown;
 mod shutdown;
 mod sizes;

@@ -26,15 +26,19 @@ pub fn failed(doing: &str, error: BedError) -> Failure {
 /// The exit code of an error.
 fn kind(error: &BedError) -> Kind {
     match error {
-        BedError::Interrupted
-        | BedError::RequestInterrupted { .. }
-        | BedError::StartInterrupted { .. }
-        | BedError::Call(CallError::Interrupted { .. }) => Kind::Interrupted,
-        BedError::Version { .. }
-        | BedError::Call(
-            CallError::Start { .. }
-            | CallError::Failed { cause: Cause::Login { .. } | Cause::Version { .. }, .. },
-        ) => Kind::Environment,
+        BedError::Interrupted | BedError::RequestInterrupted { .. } | BedError::StartInterrupted { .. } => Kind::Interrupted,
+        BedError::Version { .. } => Kind::Environment,
+        BedError::Call(error) => kind_of_call(error),
+        _ => Kind::Bed,
+    }
+}
+
+/// The exit code of a call of `az` without an answer.
+pub fn kind_of_call(error: &CallError) -> Kind {
+    match error {
+        CallError::Interrupted { .. } => Kind::Interrupted,
+        CallError::Start { .. }
+        | CallError::Failed { cause: Cause::Login { .. } | Cause::Version { .. }, .. } => Kind::Environment,
         _ => Kind::Bed,
     }
 }

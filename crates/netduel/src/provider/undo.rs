@@ -7,9 +7,10 @@ use netduel_azure::az::patient::Patient;
 use netduel_azure::az::process::AzProcess;
 use netduel_azure::resource::{self, Machine, Place};
 
+use crate::azure::session::kind_of_call;
 use crate::cli::azure_undo::{PlaceArgs, UndoCommand};
 use crate::console::tell;
-use crate::exit::{Failure, Kind};
+use crate::exit::Failure;
 use crate::program;
 
 /// Limit of an undo: a VM is stopped and started.
@@ -90,7 +91,8 @@ pub fn command(command: &UndoCommand) -> Result<(), Failure> {
     }
     undone.map_err(|error| {
         let needs_stop = matches!(error, CallError::NotTaken { .. }) && !may_stop;
-        let failure = Failure::caused(Kind::Bed, format!("failed to restore {what}: {error}"), error);
+        let kind = kind_of_call(&error);
+        let failure = Failure::caused(kind, format!("failed to restore {what}: {error}"), error);
         if needs_stop { failure.remedy("stop the VM, and repeat the command") } else { failure }
     })
 }

@@ -52,6 +52,20 @@ fn undo_that_azure_accepts_and_does_not_make_names_the_stop_of_the_vm() {
 }
 
 #[test]
+fn undo_without_az_and_after_the_login_has_expired_ends_with_3() {
+    let words = ["nic", "n", "--accelerated", "true"];
+    let scene = Scene::new(live(), [&switch(false), &switch(true)], "100 ms");
+    let expired = "ERROR: Please run 'az login' to setup account.\n";
+    scene.answer(&format!("{UPDATE} true"), json!([{ "err": expired, "code": 1 }]));
+    let error = undo(&scene, &words).expect_code(3).stderr;
+    assert!(error.contains("failed to restore accelerated networking of n: "), "{error}");
+    fs::remove_dir_all(scene.bench.path().join("bin")).unwrap();
+    let error = undo(&scene, &words).expect_code(3).stderr;
+    assert!(error.contains("install the Azure CLI"), "{error}");
+    scene.bench.assert_nothing_left();
+}
+
+#[test]
 fn undo_waits_until_another_operation_on_the_vm_has_ended() {
     let scene = vm(&["stopped", "busy"]);
     let busy = "ERROR: (AnotherOperationInProgress) another operation has not ended\n";
