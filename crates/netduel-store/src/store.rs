@@ -193,7 +193,8 @@ impl Store {
         Ok(RunHeader { id: id.clone(), ..header })
     }
 
-    /// Opens a run to resume it. An incomplete record of a killed writer is removed; [`RunWriter::cut_off`] returns its position.
+    /// Opens a run to resume it. An incomplete record of a killed writer is removed; [`RunWriter::cut_off`] returns its position. Otherwise the run
+    /// stays as it was, with its end, until its first new trial is stored.
     ///
     /// # Errors
     /// [`StoreError::InUse`] when another process writes it; otherwise as [`Self::read`] and [`Self::create`].
@@ -209,8 +210,7 @@ impl Store {
         let Whole { mut run, length, torn, format, .. } = reader::read_whole(&file, &path)?;
         run.header.id = id.clone();
         let mut writer = RunWriter::new(file, path, length, &run.header);
-        writer.resumed(torn, run.trials.len() as u64, format)?;
-        run.end = None;
+        writer.resumed(torn, &run, format)?;
         Ok((run, writer))
     }
 

@@ -1,4 +1,5 @@
-//! Writes a run file. When a call returns, its record is on disk, or the file is unchanged.
+//! Writes a run file. When a call returns, its record is on disk, or the file is unchanged. A run that is resumed stays as it was until its first
+//! new trial is stored.
 use std::borrow::Cow;
 use std::fs::File;
 use std::io;
@@ -6,7 +7,7 @@ use std::os::unix::fs::{FileExt, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use netduel_model::PROGRAM;
-use netduel_model::run::{RunEnd, RunHeader};
+use netduel_model::run::{Run, RunEnd, RunHeader};
 use netduel_model::trial::Trial;
 use netduel_model::warning::Warning;
 use rustix::fs::{FlockOperation, flock};
@@ -29,12 +30,24 @@ pub struct RunWriter {
     /// Disk space to reserve before a trial, bytes.
     trial_bytes_max: u64,
     cut_off: Option<TornTail>,
+    /// A resumed run to which nothing was added yet.
+    resumption: Option<Resumption>,
+}
+
+/// What is held back until the first new trial of a resumed run. A coordinator that ends or is killed before leaves the run with its end.
+#[derive(Debug)]
+struct Resumption {
+    /// The lines that come before the trial: that the run is resumed, and the warnings since.
+    lines: Vec<u8>,
+    /// Whether the run had ended by a rule of its plan.
+    was_over: bool,
 }
 
 impl RunWriter {
     /// For a locked file whose first `length` bytes are complete records.
     pub(crate) fn new(file: File, path: PathBuf, length: u64, header: &RunHeader) -> Self {
-        Self { file, path, length, trial_bytes_max: disk_space::trial_bytes_max(&header.plan), cut_off: None }
+        let trial_bytes_max = disk_space::trial_bytes_max(&header.plan);
+        Self { file, path, length, trial_bytes_max, cut_off: None, resumption: None }
     }
 
     /// Writes the first line.
@@ -47,11 +60,11 @@ impl RunWriter {
         self.append(operation, line)
     }
 
-    /// Removes an incomplete record of an earlier writer and records that the run is resumed after records of `format`.
+    /// Removes an incomplete record of an earlier writer, and prepares the record that the run is resumed after records of `format`.
     pub(crate) fn resumed(
         &mut self,
         torn: Option<TornTail>,
-        trials: u64,
+        run: &Run,
         format: u32,
     ) -> Result<(), StoreError> {
         if torn.is_some() {
@@ -61,11 +74,14 @@ impl RunWriter {
         self.cut_off = torn;
         let is_newer = format != FORMAT;
         let resumed = Record::Resumed {
-            trials,
+            trials: run.trials.len() as u64,
             format: is_newer.then_some(FORMAT),
             program: is_newer.then(|| PROGRAM.to_owned()),
         };
-        self.record("resume run", &resumed)
+        let lines = sealed(self.line("resume run", &resumed)?);
+        let was_over = run.end.as_ref().is_some_and(RunEnd::is_regular);
+        self.resumption = Some(Resumption { lines, was_over });
+        Ok(())
     }
 
     /// Reserves disk space for the next trial. Call it before the trial runs: after success the trial can be stored.
@@ -77,7 +93,8 @@ impl RunWriter {
         if let Some(error) = self.removed(operation) {
             return Err(error);
         }
-        let bytes = self.trial_bytes_max;
+        let held = self.resumption.as_ref().map_or(0, |resumption| resumption.lines.len() as u64);
+        let bytes = self.trial_bytes_max.saturating_add(held);
         disk_space::reserve(&self.file, self.length, bytes)
             .map_err(|source| StoreError::for_space(operation, &self.path, bytes, source))
     }
@@ -90,21 +107,39 @@ impl RunWriter {
         self.record("store a trial in", &Record::Trial(Cow::Borrowed(trial)))
     }
 
-    /// Stores a warning.
+    /// Stores a warning; that of a resumed run is stored with its first new trial.
     ///
     /// # Errors
     /// As [`Self::trial`].
     pub fn warning(&mut self, warning: &Warning) -> Result<(), StoreError> {
-        self.record("store a warning in", &Record::Warning(Cow::Borrowed(warning)))
+        let operation = "store a warning in";
+        let line = self.line(operation, &Record::Warning(Cow::Borrowed(warning)))?;
+        if let Some(resumption) = &mut self.resumption {
+            resumption.lines.extend(sealed(line));
+            return Ok(());
+        }
+        self.append(operation, line)
     }
 
-    /// Stores why the run ended, and releases unused reserved space.
+    /// Stores why the run ended, and releases unused reserved space. Without a new trial a resumed run keeps the end that it had: only a complete
+    /// run that lacked the end of a complete one gets it.
     ///
     /// # Errors
     /// As [`Self::trial`].
     pub fn end(&mut self, end: &RunEnd) -> Result<(), StoreError> {
-        self.record("store the end of run", &Record::End(Cow::Borrowed(end)))?;
+        let operation = "store the end of run";
+        let keeps = |resumption: &Resumption| resumption.was_over || !end.is_regular();
+        if self.resumption.as_ref().is_some_and(keeps) {
+            self.removed(operation).map_or(Ok(()), Err)?;
+        } else {
+            self.record(operation, &Record::End(Cow::Borrowed(end)))?;
+        }
         self.truncate().map_err(|source| StoreError::of("release unused space of", &self.path, source))
+    }
+
+    /// Whether the run was resumed, and nothing was added to it since.
+    pub fn is_unchanged(&self) -> bool {
+        self.resumption.is_some()
     }
 
     /// The run's file.
@@ -131,26 +166,34 @@ impl RunWriter {
     }
 
     fn record(&mut self, operation: &'static str, record: &Record<'_>) -> Result<(), StoreError> {
-        // A number that is not finite is written as null, which makes the file unreadable from this line on. Therefore every line
-        // is read once before it is written.
-        let line = serde_json::to_vec(record)
-            .and_then(|line| serde_json::from_slice::<Record<'_>>(&line).map(|_| line))
-            .map_err(|source| StoreError::Record { operation, path: self.path.clone(), source })?;
+        let line = self.line(operation, record)?;
         self.append(operation, line)
     }
 
-    fn append(&mut self, operation: &'static str, mut line: Vec<u8>) -> Result<(), StoreError> {
-        checksum::add(&mut line);
-        line.push(b'\n');
+    /// The line of a record, without its checksum and its end.
+    fn line(&self, operation: &'static str, record: &Record<'_>) -> Result<Vec<u8>, StoreError> {
+        // A number that is not finite is written as null, which makes the file unreadable from this line on. Therefore every line
+        // is read once before it is written.
+        serde_json::to_vec(record)
+            .and_then(|line| serde_json::from_slice::<Record<'_>>(&line).map(|_| line))
+            .map_err(|source| StoreError::Record { operation, path: self.path.clone(), source })
+    }
+
+    /// Appends a line, after those that were held back.
+    fn append(&mut self, operation: &'static str, line: Vec<u8>) -> Result<(), StoreError> {
+        let held = self.resumption.as_ref().map(|resumption| resumption.lines.clone());
+        let mut bytes = held.unwrap_or_default();
+        bytes.extend(sealed(line));
         // The record follows the others to where they are now.
         let removed = self.removed(operation);
-        let written = self.file.write_all_at(&line, self.length).and_then(|()| self.file.sync_data());
+        let written = self.file.write_all_at(&bytes, self.length).and_then(|()| self.file.sync_data());
         if let Err(source) = written {
-            // Removes the incomplete line. If that fails too, readers recognize an incomplete line.
+            // Removes incomplete lines. If that fails too, readers recognize an incomplete line.
             let _ = self.truncate();
-            return Err(StoreError::for_space(operation, &self.path, line.len() as u64, source));
+            return Err(StoreError::for_space(operation, &self.path, bytes.len() as u64, source));
         }
-        self.length += line.len() as u64;
+        self.resumption = None;
+        self.length += bytes.len() as u64;
         removed.map_or(Ok(()), Err)
     }
 
@@ -190,6 +233,13 @@ impl Drop for RunWriter {
         // Closing the file may not unlock it: a child that another thread starts has the descriptor until it executes its program.
         unlock(&self.file);
     }
+}
+
+/// A line as it stands in the file: with its checksum and its end.
+fn sealed(mut line: Vec<u8>) -> Vec<u8> {
+    checksum::add(&mut line);
+    line.push(b'\n');
+    line
 }
 
 /// Makes this process the only writer of a file.

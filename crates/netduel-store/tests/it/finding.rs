@@ -150,9 +150,9 @@ fn stored_records_are_read_back_in_order() {
     drop(writer);
 
     let (run, mut writer) = store.resume(&header.id).expect("it can be resumed");
-    assert_eq!((run.trials.len(), run.end), (1, None));
-    assert_eq!(store.read("last").expect("it can be read").end, None);
+    assert_eq!((run.trials.len(), run.end), (1, Some(RunEnd::Interrupted)));
     writer.trial(&sample::trial(1)).expect("stored");
+    assert_eq!(store.read("last").expect("it can be read").end, None);
     writer.end(&RunEnd::BlockLimitReached).expect("stored");
     let expected = Run {
         header,

@@ -9,5 +9,6 @@ mod finding;
 mod full_disk;
 mod golden;
 mod removed;
+mod resuming;
 mod sample;
 mod truncation;
