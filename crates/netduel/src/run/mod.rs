@@ -33,7 +33,7 @@ use crate::signal;
 use crate::ssh::SshHosts;
 
 pub use live::Live;
-use outcome::finish;
+use outcome::{Unchanged, finish};
 pub use outcome::{Output, run_failure, stopped_before_trials};
 use progress::{Display, Progress};
 pub use surroundings::{
@@ -86,7 +86,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         redaction::learn_run(&run)?;
         let plan = run.header.plan.clone();
         let provider = provider(&plan, home)?;
-        let lab = announced_lab(&plan, output.quiet)?;
+        let lab = announced_lab(&plan, output.quiet).map_err(|error| Unchanged::of(&run).explain(error))?;
         let source = RunSource::Resumed(Box::new((run, writer)));
         return execute(&plan, source, store, Around { lab, ssh, provider }, &output);
     }
@@ -277,7 +277,7 @@ pub fn execute(
         live.close();
     }
     // The results first: nothing of them depends on the end of the lab.
-    let finished = finish(result, &closed.store, closed.id.as_ref(), output);
+    let finished = finish(result, &closed, output);
     remove_lab(closed.lab);
     finished
 }

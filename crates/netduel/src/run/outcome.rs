@@ -9,7 +9,6 @@ use netduel_report::analysis::Analysis;
 use netduel_report::checks::Checks;
 use netduel_report::document;
 use netduel_report::json::report::ReportDocument;
-use netduel_store::Store;
 
 use crate::cli::shared::{GateArgs, LiveArgs};
 use crate::console::{print, print_json, print_lines, tell};
@@ -19,6 +18,7 @@ use crate::pipeline;
 use crate::program;
 use crate::redaction;
 use crate::report_file::{Destination, conclude, summary, text, write, write_each};
+use crate::run::surroundings::Closed;
 use crate::run_store::{command_of, for_store, resume_command};
 
 /// Destinations and form of a run's output.
@@ -52,19 +52,18 @@ impl Output {
 }
 
 /// Prints and writes all output of a finished run, and selects its exit code.
-pub fn finish(
-    result: Result<RunEnd, RunError>,
-    store: &Store,
-    id: Option<&RunId>,
-    output: &Output,
-) -> Result<(), Failure> {
-    let Some(id) = id else {
-        return match result.map_err(run_failure)? {
-            RunEnd::Interrupted => Err(stopped_before_trials()),
+pub fn finish(result: Result<RunEnd, RunError>, closed: &Closed, output: &Output) -> Result<(), Failure> {
+    let explain = |failure: Failure| match &closed.unchanged {
+        Some(unchanged) => unchanged.explain(failure),
+        None => failure,
+    };
+    let Some(id) = &closed.id else {
+        return match result.map_err(|error| explain(run_failure(error)))? {
+            RunEnd::Interrupted => Err(explain(stopped_before_trials())),
             _ => Ok(()),
         };
     };
-    let run = match (store.read(id.as_str()), &result) {
+    let run = match (closed.store.read(id.as_str()), &result) {
         (Ok(run), _) => run,
         // What ended the run, for example a removed store, says where its trials are.
         (Err(_), Err(_)) => return result.map(drop).map_err(run_failure),
@@ -77,31 +76,76 @@ pub fn finish(
     } else {
         with_pseudonyms(&run, &analysis, output, |run, analysis, checks| show(run, analysis, checks, output))
     };
+    let ended = match (result, &closed.unchanged) {
+        (Ok(end), _) if end.is_regular() => judge(&run, &analysis, output),
+        (Ok(RunEnd::Interrupted), Some(unchanged)) => {
+            let text = "stopped by the user before a new trial was finished";
+            Err(unchanged.explain(Failure::message(Kind::Interrupted, text)))
+        }
+        (Err(error), Some(unchanged)) => Err(unchanged.explain(run_failure(error))),
+        (result, _) => Err(ended_early(result, &run)),
+    };
+    conclude(ended, shown)
+}
+
+/// Why a run is not complete, with the command that continues it.
+fn ended_early(result: Result<RunEnd, RunError>, run: &Run) -> Failure {
+    let id = &run.header.id;
     // The resumed run writes the same report, whose path is in the run.
     let resume = resume_command(id);
-    let ended = match result {
-        Ok(RunEnd::Interrupted) => Err(Failure::message(
+    match result {
+        Ok(RunEnd::Failed { detail }) => Failure::message(Kind::Host, detail)
+            .remedy(format!("correct the cause, then continue with `{resume}`")),
+        Ok(_) => Failure::message(
             Kind::Interrupted,
             format!("stopped by the user: {} finished trials are kept", run.trials.len()),
         )
-        .remedy(format!("continue with `{resume}`"))),
-        Ok(RunEnd::Failed { detail }) => Err(Failure::message(Kind::Host, detail)
-            .remedy(format!("correct the cause, then continue with `{resume}`"))),
-        Ok(_) => judge(&run, &analysis, output),
+        .remedy(format!("continue with `{resume}`")),
         // The run may be complete.
-        Err(error @ RunError::NotRestored { .. }) => Err(run_failure(error).remedy(format!(
+        Err(error @ RunError::NotRestored { .. }) => run_failure(error).remedy(format!(
             "the trials before are kept; when the host is restored, complete the run with `{resume}`"
-        ))),
+        )),
         Err(error) => {
             let failure = run_failure(error);
             let kept = if run.trials.is_empty() { "" } else { "finished trials are kept; " };
-            Err(Failure {
+            Failure {
                 error: failure.error.context(format!("the run {id} stopped; {kept}continue with `{resume}`")),
                 ..failure
-            })
+            }
         }
-    };
-    conclude(ended, shown)
+    }
+}
+
+/// A run that is resumed, as long as nothing is added to it.
+#[derive(Debug, Clone)]
+pub struct Unchanged {
+    id: RunId,
+    /// Whether it ended by a rule of its plan, so that its user need not continue it.
+    is_over: bool,
+}
+
+impl Unchanged {
+    /// The run as it is in the store.
+    pub fn of(run: &Run) -> Self {
+        let is_over = run.end.as_ref().is_some_and(RunEnd::is_regular);
+        Self { id: run.header.id.clone(), is_over }
+    }
+
+    /// Why nothing was added to it.
+    pub fn explain(&self, failure: Failure) -> Failure {
+        let id = &self.id;
+        let next = if self.is_over {
+            String::new()
+        } else {
+            format!("; continue with `{}`", resume_command(id))
+        };
+        let text = if failure.kind == Kind::Interrupted {
+            format!("the run {id} is unchanged{next}")
+        } else {
+            format!("failed to resume the run {id}, which is unchanged{next}")
+        };
+        Failure { error: failure.error.context(text), ..failure }
+    }
 }
 
 /// Whether a complete run passes: its conditions, and data in every comparison.

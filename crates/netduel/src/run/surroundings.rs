@@ -28,7 +28,7 @@ use netduel_store::{RunWriter, StoreError};
 
 use crate::exit::{Failure, Kind, OrFail as _, chain};
 use crate::run::live::Controls;
-use crate::run::outcome::stopped_before_trials;
+use crate::run::outcome::{Unchanged, stopped_before_trials};
 use crate::run::path_events::PathEvents;
 use crate::ssh::{NotPrepared, OnFailure, SshAgents, SshHosts};
 use crate::{named_namespace, program, signal};
@@ -69,6 +69,8 @@ pub struct Closed {
     pub store: netduel_store::Store,
     /// The run's name in it.
     pub id: Option<RunId>,
+    /// The run that was resumed, when nothing was added to it.
+    pub unchanged: Option<Unchanged>,
     /// The lab, still running: dropping it removes it.
     pub lab: Option<netduel_lab::Lab>,
     /// The descriptions of the hosts.
@@ -99,9 +101,14 @@ impl System {
         store: netduel_store::Store,
         lab: Option<netduel_lab::Lab>,
     ) -> Result<Self, Failure> {
+        let resumed = match &source {
+            RunSource::Resumed(taken) => Some(Unchanged::of(&taken.0)),
+            RunSource::New { .. } | RunSource::Unstored => None,
+        };
         let file = RunFile {
             plan: plan.clone(),
             source,
+            resumed,
             store,
             writer: None,
             id: None,
@@ -156,8 +163,10 @@ impl System {
     }
 
     fn closed(self) -> Closed {
-        let RunFile { store, id, hosts, trial, .. } = self.file;
-        Closed { store, id, lab: self.lab.lab, hosts, trial }
+        let RunFile { store, id, resumed, writer, hosts, trial, .. } = self.file;
+        // Without a writer the run was not opened.
+        let unchanged = resumed.filter(|_| writer.as_ref().is_none_or(RunWriter::is_unchanged));
+        Closed { store, id, unchanged, lab: self.lab.lab, hosts, trial }
     }
 }
 
@@ -363,6 +372,8 @@ impl Lab for PlanLab {
 struct RunFile {
     plan: ResolvedPlan,
     source: RunSource,
+    /// The run that is resumed.
+    resumed: Option<Unchanged>,
     store: netduel_store::Store,
     writer: Option<RunWriter>,
     id: Option<RunId>,

@@ -1,6 +1,7 @@
 //! A whole run: verdicts, report, formats, interrupt and resume, an A/A run.
 use std::process::Command;
 
+use netduel_model::run::RunEnd;
 use netduel_test_support::{not_compared, write_program};
 use rustix::process::Signal;
 
@@ -66,6 +67,9 @@ fn resumed_run_keeps_finished_trials() {
     bench.mark(&mut command);
     let refused = Finished::from(command.args(["run", "--resume", "last"]).output().unwrap()).expect_code(4);
     assert!(refused.stderr.contains("build of netduel is"), "{}", refused.stderr);
+    assert!(refused.stderr.contains(", which is unchanged; continue with `"), "{}", refused.stderr);
+    let stored = netduel_store::Store::at(bench.store()).read("last").unwrap();
+    assert_eq!(stored.end, Some(RunEnd::Interrupted));
     bench.assert_nothing_left();
 
     // Resumed in another folder, the run writes the reports of its first part again.

@@ -96,9 +96,18 @@ fn run_is_not_resumed_after_another_program_changed_a_host() {
         // The address of the plan is that of `lo`, and the plan does not use `vb`.
         must("ip", &["link", "set", "vb", "mtu", "1300"]);
         bench.run(["run", "--resume", "last"]).expect_code(0);
+        let listed = bench.run(["runs", "--json"]).expect_code(0).json();
+        let file = listed["runs"][0]["path"].as_str().unwrap();
+        let stored = std::fs::read(file).unwrap();
         must("ip", &["link", "set", "lo", "mtu", "60000"]);
         let resumed = bench.run(["run", "--resume", "last"]).expect_code(4);
         assert!(resumed.stderr.contains("MTU of lo is 60000 instead of 65536"), "{}", resumed.stderr);
+        // The run is complete as before, and needs no other resume.
+        assert!(resumed.stderr.contains(", which is unchanged: host "), "{}", resumed.stderr);
+        assert_eq!(std::fs::read(file).unwrap(), stored, "a refused resume changed the run");
+        let listed = bench.run(["runs", "--json"]).expect_code(0).json();
+        assert_eq!(listed["runs"][0]["state"], "done", "{listed}");
+        bench.run(["report", "last", "--fail-if", "latency-p50 > 90 %"]).expect_code(0);
         must("ip", &["link", "set", "lo", "mtu", "65536"]);
         bench.run(["run", "--resume", "last"]).expect_code(0);
     });
