@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn trial_without_recovery_counts_as_the_slowest() {
         let of = |recoveries: &[Option<f64>]| {
-            let steady = Dip { before_bps: 1.0, lowest_bps: 0.0, settled_bps: 1.0, recovery_ns: None };
+            let steady = Dip { before_bps: 1.0, lowest_bps: 0.0, settled_bps: Some(1.0), recovery_ns: None };
             let dips = recoveries.iter().map(|took| Dip { recovery_ns: *took, ..steady }).collect();
             DirectionFigures { dips, ..DirectionFigures::default() }.recovery_p50()
         };

@@ -15,8 +15,8 @@ use super::dip::dip;
 use super::direction::{DirectionFigures, Seen};
 use crate::total::{self, Total};
 
-/// Maximum time between an event and the start of an outage that belongs to it.
-pub(super) const REACH_NS: i64 = 500_000_000;
+/// Maximum time between the end of an event and the start of an outage that belongs to it.
+const REACH_NS: i64 = 500_000_000;
 /// Length of the windows before and after an event that its figures are compared with.
 pub(super) const AROUND_NS: i64 = 500_000_000;
 /// A probe sent this long before an event may still be lost to it.
@@ -77,6 +77,13 @@ pub(super) struct Span {
     /// Start of the next event, or end of the traffic.
     pub until: i64,
     pub traffic_end: i64,
+}
+
+impl Span {
+    /// An outage that begins before this time belongs to the event.
+    pub(super) fn reach(self) -> i64 {
+        self.ended.saturating_add(REACH_NS).min(self.until)
+    }
 }
 
 /// An event on the client's clock.
@@ -269,7 +276,7 @@ impl Probes<'_> {
     }
 
     fn at(&self, index: usize, span: Span) -> Seen {
-        let outage = self.longest(span.began, span.until.min(span.ended.saturating_add(REACH_NS)));
+        let outage = self.longest(span.began, span.reach());
         let early = |(span, _): &(Span, _)| span.began.saturating_sub(IN_FLIGHT_NS);
         let starts = |index: usize| self.spans.get(index).map_or(i64::MAX, early);
         let here = starts(index)..starts(index + 1);

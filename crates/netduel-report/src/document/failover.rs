@@ -122,7 +122,7 @@ fn outage_row(way: &DirectionFigures) -> Vec<Cell> {
 
 fn rate_row(way: &DirectionFigures) -> Vec<Cell> {
     let delay = |phase: Phase, share| nanos(quantile(&way.delay_ns[phase as usize], share));
-    let rate = |of: fn(&Dip) -> f64| Cell::number(Dip::median(&way.dips, of).map(human_bit_rate));
+    let rate = |of: fn(&Dip) -> Option<f64>| Cell::number(Dip::median(&way.dips, of).map(human_bit_rate));
     let recovered = way.dips.iter().filter(|dip| dip.recovery_ns.is_some()).count();
     let recovery = way.recovery_p50().map(|median| match (way.dips.len(), recovered) {
         (_, 0) => "never".to_owned(),
@@ -135,8 +135,8 @@ fn rate_row(way: &DirectionFigures) -> Vec<Cell> {
         delay(Phase::Before, 0.5),
         delay(Phase::During, 0.99),
         delay(Phase::After, 0.5),
-        rate(|dip| dip.before_bps),
-        rate(|dip| dip.lowest_bps),
+        rate(|dip| Some(dip.before_bps)),
+        rate(|dip| Some(dip.lowest_bps)),
         rate(|dip| dip.settled_bps),
         Cell::number(recovery),
     ]

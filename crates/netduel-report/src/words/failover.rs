@@ -41,7 +41,9 @@ pub(super) fn rule() -> String {
     "Outage: the longest gap between two arriving probes that begins with an event, minus the probe interval and minus the time by which \
      the sender was behind its own schedule. Its resolution is the probe interval plus the wake-up time of the receiver; the no-event \
      baseline is the same figure without an event. Lost: probes sent minus probes received. Recovery: the time until the streams reach, \
-     over 50 ms, 90 % of their rate before the event (or of the steady state after it, if that is lower), with no 10 ms below half of it. "
+     over 50 ms, 90 % of their rate before the event (or of the steady state after it, if that is lower), with no 10 ms below half of it, \
+     and no outage of 50 ms begins later, up to 0.5 s after the end of the event. Steady state: the second half of the time from the end \
+     of the event to the next one. "
         .to_owned()
         + JUDGED
 }
