@@ -205,10 +205,8 @@ fn place(out: &Path, is_one: bool, name: &str) -> Result<PathBuf, Failure> {
     }
     let is_file = out.extension().is_some() && !out.is_dir();
     if is_file || is_standard_output(out) {
-        let text = format!(
-            "failed to write the reports of several plans to {}: it holds one report",
-            out.display()
-        );
+        let text =
+            format!("failed to write the reports of several plans to {}: it holds one report", out.display());
         return Err(Failure::message(Kind::Usage, text).remedy("name a folder with --out"));
     }
     // With the slash a name with a dot is a folder, too.

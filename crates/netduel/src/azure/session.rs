@@ -26,7 +26,9 @@ pub fn failed(doing: &str, error: BedError) -> Failure {
 /// The exit code of an error.
 fn kind(error: &BedError) -> Kind {
     match error {
-        BedError::Interrupted | BedError::RequestInterrupted { .. } | BedError::StartInterrupted { .. } => Kind::Interrupted,
+        BedError::Interrupted | BedError::RequestInterrupted { .. } | BedError::StartInterrupted { .. } => {
+            Kind::Interrupted
+        }
         BedError::Version { .. } => Kind::Environment,
         BedError::Call(error) => kind_of_call(error),
         _ => Kind::Bed,

@@ -33,8 +33,8 @@ use crate::signal;
 use crate::ssh::SshHosts;
 
 pub use live::Live;
-use outcome::{Unchanged, finish};
 pub use outcome::{Output, run_failure, stopped_before_trials};
+use outcome::{Unchanged, finish};
 use progress::{Display, Progress};
 pub use surroundings::{
     PlanPolicy, RunSource, System, SystemClock, agent_argv, build_lab, host_problems, remove_lab, ssh_hosts,

@@ -134,11 +134,8 @@ impl Unchanged {
     /// Why nothing was added to it.
     pub fn explain(&self, failure: Failure) -> Failure {
         let id = &self.id;
-        let next = if self.is_over {
-            String::new()
-        } else {
-            format!("; continue with `{}`", resume_command(id))
-        };
+        let next =
+            if self.is_over { String::new() } else { format!("; continue with `{}`", resume_command(id)) };
         let text = if failure.kind == Kind::Interrupted {
             format!("the run {id} is unchanged{next}")
         } else {
