@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn debian_and_derivatives_are_recognised() {
+    fn debian_and_derivatives_are_recognized() {
         for (release, expected) in [
             ("ID=debian\n", true),
             ("NAME=x\nID=ubuntu\nID_LIKE=debian\n", true),

@@ -189,7 +189,7 @@ impl Machine {
     }
 }
 
-/// How close the VMs are to each other. A size whose VM has its host to itself is recognised by the table of sizes.
+/// How close the VMs are to each other. A size whose VM has its host to itself is recognized by the table of sizes.
 fn placement(machines: &[Machine]) -> Placement {
     let is_isolated = |machine: &Machine| {
         let size = machine.hardware_profile.as_ref().and_then(|profile| profile.vm_size.as_deref());

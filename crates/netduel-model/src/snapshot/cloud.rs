@@ -59,7 +59,7 @@ impl fmt::Display for Provider {
 pub struct Cloud {
     /// The provider.
     pub provider: Provider,
-    /// By what the provider was recognised, for example `chassis asset tag 7783-...`.
+    /// By what the provider was recognized, for example `chassis asset tag 7783-...`.
     pub evidence: String,
     /// Size or machine type, for example `Standard_DS4_v2`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

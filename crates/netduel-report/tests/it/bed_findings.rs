@@ -234,7 +234,7 @@ fn missing_nic_unexpected_nic_and_missing_address_are_problems() {
 }
 
 #[test]
-fn machine_is_recognised_by_its_firmware_in_both_orders_of_bytes() {
+fn machine_is_recognized_by_its_firmware_in_both_orders_of_bytes() {
     let mut scene = Scene::new();
     scene.bed.vms[0].claimed.id = Some(CLIENT_ID.to_owned());
     // Without the metadata service only the firmware names the machine.
