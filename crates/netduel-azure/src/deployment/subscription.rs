@@ -18,8 +18,8 @@ pub struct Subscription {
     pub name: String,
     /// Its id or name as the bed file or the command line names it; `None` for the current subscription of `az`.
     pub named: Option<String>,
-    /// The user who is logged in: the SHA-256 of the name in lower case, in hexadecimal digits. It becomes a tag that others see, and a name is
-    /// often an address for mail. `None` when `az` names no user.
+    /// The user who is logged in: the SHA-256 of the name in lower case, without a salt, in hexadecimal digits. It becomes a tag that others see,
+    /// and a name is often an address for mail; a reader who knows the name can confirm it. `None` when `az` names no user.
     pub user: Option<String>,
 }
 
