@@ -1,4 +1,8 @@
 //! `az` as a child process: no shell, no input, bounded output, a time limit, and an end with the process that started it.
+//!
+//! A call that is interrupted or takes too long ends with everything that it started. When netduel is killed (SIGKILL), only the process that it
+//! started ends, by its parent-death signal. Where `az` is a shell script that does not `exec` Python, as in the package for Debian, Python goes on
+//! until its call ends, and a change that it has sent takes effect.
 use std::io::{self, Read};
 use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
