@@ -78,8 +78,9 @@ fn commentary(path: &Path) -> Result<String, Failure> {
             .remedy(format!("name a Markdown file of at most {limit} KiB in UTF-8"))
     })?;
     if netduel_model::pairing::without_strings(&text) != text {
+        let file = path.display();
         let text =
-            format!("--commentary {}: it contains a pairing string, which is a secret", path.display());
+            format!("failed to use --commentary {file}: it contains a pairing string, which is a secret");
         return Err(Failure::message(Kind::Usage, text).remedy("remove the string from the file"));
     }
     Ok(text)
@@ -89,9 +90,9 @@ fn logo_of_option(path: &Path) -> Result<String, Failure> {
     logo(path).map_err(|error| unusable("--logo", path, error).remedy(png::remedy()))
 }
 
-/// The file of an option cannot be used.
+/// The file of an option cannot be read, or is not what the option takes.
 fn unusable(option: &str, path: &Path, error: io::Error) -> Failure {
-    Failure::caused(Kind::Usage, format!("{option} {}: {error}", path.display()), error)
+    Failure::caused(Kind::Usage, format!("failed to read {option} {}: {error}", path.display()), error)
 }
 
 /// A logo as the report holds it.

@@ -127,6 +127,11 @@ fn comparison_has_the_cover_and_the_words_of_its_author() {
     assert!(refused.stderr.contains("#0b5fa5"), "{}", refused.stderr);
     let refused = bench.run(["compare", "before", "after", "--commentary", "nothing.md"]).expect_code(2);
     assert!(refused.stderr.contains("name a Markdown file of at most 256 KiB"), "{}", refused.stderr);
+    for option in ["--commentary", "--logo"] {
+        let refused = bench.run(["compare", "before", "after", option, "nothing"]).expect_code(2).stderr;
+        let text = format!("failed to read {option} nothing: No such file");
+        assert!(refused.contains(&text), "{refused}");
+    }
 }
 
 #[test]
