@@ -89,6 +89,14 @@ pub enum StoreError {
         /// Runs with similar names.
         near: Vec<String>,
     },
+    /// A run is named by a path, and there is no file.
+    #[error("failed to open {}: {source}; name a file that exists; `netduel runs` lists the runs of the store", path.display())]
+    NoFile {
+        /// The path.
+        path: PathBuf,
+        /// The kernel's error.
+        source: io::Error,
+    },
     /// The prefix matches more than one run.
     #[error("failed to find run `{wanted}`: more than one begins so; write more of its name: {}", matches.join(", "))]
     Ambiguous {
@@ -248,7 +256,7 @@ impl StoreError {
             | Self::NotARun { path, .. }
             | Self::Damaged { path, .. }
             | Self::TooLarge { path, .. } => Some(path),
-            Self::Io { path, .. } | Self::Permission { path, .. }
+            Self::Io { path, .. } | Self::Permission { path, .. } | Self::NoFile { path, .. }
                 if path.extension().is_some_and(|end| end == EXTENSION) =>
             {
                 Some(path)

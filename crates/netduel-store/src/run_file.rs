@@ -1,6 +1,7 @@
 //! Opens run files. A pipe may never have a writer and a device may have no end, so that only regular files are read; nothing here knows
 //! their content.
 use std::fs::{File, OpenOptions};
+use std::io;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
@@ -29,7 +30,12 @@ fn opened(
     flags: OFlags,
     operation: &'static str,
 ) -> Result<File, StoreError> {
-    let failed = |source| StoreError::of(operation, path, source);
+    let failed = |source: io::Error| match source.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            StoreError::NoFile { path: path.to_owned(), source }
+        }
+        _ => StoreError::of(operation, path, source),
+    };
     // Opening a pipe must not wait for its other end. Regular files do not have the flag.
     let file =
         options.custom_flags((OFlags::NONBLOCK | flags).bits().cast_signed()).open(path).map_err(failed)?;

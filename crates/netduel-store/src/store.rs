@@ -201,9 +201,7 @@ impl Store {
     pub fn resume(&self, id: &RunId) -> Result<(Run, RunWriter), StoreError> {
         let path = self.file_of(id.as_str());
         let file = match run_file::open_for_writing(&path) {
-            Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                return Err(self.not_found(id.as_str())?);
-            }
+            Err(StoreError::NoFile { .. }) => return Err(self.not_found(id.as_str())?),
             opened => opened?,
         };
         writer::lock(&file, &path)?;
@@ -217,8 +215,8 @@ impl Store {
     /// Reads a run: by its name, a unique prefix of it, `last`, or the path of its file.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] with similar names, [`StoreError::Ambiguous`], [`StoreError::Newer`],
-    /// [`StoreError::NotARun`], [`StoreError::Damaged`], or [`StoreError::Io`].
+    /// [`StoreError::NotFound`] with similar names, [`StoreError::NoFile`] for a path, [`StoreError::Ambiguous`],
+    /// [`StoreError::Newer`], [`StoreError::NotARun`], [`StoreError::Damaged`], or [`StoreError::Io`].
     pub fn read(&self, name_or_path: &str) -> Result<Run, StoreError> {
         self.read_with_note(name_or_path).map(|(run, _)| run)
     }

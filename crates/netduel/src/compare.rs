@@ -148,7 +148,7 @@ impl Source {
         }
         let text = input_file::read_text(path, BASELINE_BYTES_MAX).map_err(|error| {
             // A name without a file is repeated, as that of a run which does not exist.
-            let is_missing = error.kind() == ErrorKind::NotFound;
+            let is_missing = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
             let shown = if is_missing { path.to_owned() } else { numbered_baseline(path) };
             let text = format!("failed to read the baseline {}: {error}", shown.display());
             if is_missing {

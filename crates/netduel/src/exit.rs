@@ -68,7 +68,10 @@ pub const EXIT_STATUS: &[(i32, &str)] = &[
     ),
     (Kind::Lab as i32, "a lab problem: its name is taken, there is no such lab, or a step in it failed"),
     (Kind::Findings as i32, "`netduel inspect` found something at or above the severity of `--fail-on`"),
-    (Kind::NoSuchRun as i32, "no stored run has this name, or several runs begin with it"),
+    (
+        Kind::NoSuchRun as i32,
+        "no stored run has this name, no file has this path, or several runs begin with the name",
+    ),
     (Kind::NotPaired as i32, "there is no pairing with this host"),
     (
         Kind::Gate as i32,

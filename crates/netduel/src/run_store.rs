@@ -58,8 +58,8 @@ pub fn command_of(words: &[&str]) -> String {
     for_store(&format!("netduel {}", shell::line(words)))
 }
 
-/// A store error with its exit code: an unknown or ambiguous name is not a failure of the store. With `--redact` a file that cannot be read has a
-/// number in place of its name.
+/// A store error with its exit code: a path without a file and an unknown or ambiguous name are no failure of the store. With `--redact` a file
+/// that cannot be read has a number in place of its name.
 pub fn store_failure(mut error: StoreError) -> Failure {
     number_file(&mut error);
     if let Some(failure) = json_in_place_of_a_run(&error) {
@@ -71,7 +71,9 @@ pub fn store_failure(mut error: StoreError) -> Failure {
         return failure;
     }
     let kind = match &error {
-        StoreError::NotFound { .. } | StoreError::Ambiguous { .. } => Kind::NoSuchRun,
+        StoreError::NotFound { .. } | StoreError::NoFile { .. } | StoreError::Ambiguous { .. } => {
+            Kind::NoSuchRun
+        }
         _ => Kind::Store,
     };
     Failure::new(kind, error)

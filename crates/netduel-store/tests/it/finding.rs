@@ -73,6 +73,18 @@ fn unknown_and_ambiguous_names_are_reported_with_candidates() {
 }
 
 #[test]
+fn path_without_a_file_is_an_error_of_its_own_with_the_remedy() {
+    let (folder, store) = store_with(&[("demo-1", 30)]);
+    std::fs::write(folder.path().join("file"), "").expect("written");
+    for name in ["missing.netduel", "missing", "file/missing.netduel"] {
+        let path = folder.path().join(name);
+        let error = store.read(path.to_str().expect("a plain path")).expect_err("no file");
+        assert!(matches!(error, StoreError::NoFile { .. }), "{error}");
+        assert!(error.to_string().ends_with("`netduel runs` lists the runs of the store"), "{error}");
+    }
+}
+
+#[test]
 fn renamed_run_is_found_listed_and_resumed_by_the_name_of_its_file() {
     let (_folder, store) = store_with(&[("demo-1", 30)]);
     let path = |name: &str| store.folder().join(format!("{name}.netduel"));

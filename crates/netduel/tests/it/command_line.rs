@@ -38,7 +38,7 @@ fn internal_commands_are_not_suggested() {
 }
 
 #[test]
-fn missing_run_and_missing_pairing_have_their_own_exit_codes() {
+fn missing_run_missing_file_and_missing_pairing_have_their_own_exit_codes() {
     let bench = Bench::new();
     for words in [
         &["report", "last"][..],
@@ -47,6 +47,21 @@ fn missing_run_and_missing_pairing_have_their_own_exit_codes() {
         &["runs", "rm", "--yes", "x"],
     ] {
         bench.run(words).expect_code(9);
+    }
+    for words in [
+        &["report", "x.netduel"][..],
+        &["report", "./x"],
+        &["report", "x.json"],
+        &["report", "./x.json"],
+        &["compare", "x.netduel", "x.json"],
+        &["compare", "x.json", "x.netduel"],
+        &["history", "x.netduel"],
+        &["runs", "verify", "x.netduel"],
+        &["runs", "import", "x.netduel"],
+        &["run", "--resume", "x.netduel"],
+    ] {
+        let error = bench.run(words).expect_code(9).stderr;
+        assert!(error.contains("`netduel run"), "{words:?} has no remedy: {error}");
     }
     bench.run(["pair", "--forget", "far"]).expect_code(10);
     bench.run(["rr", "far.invalid"]).expect_code(10);
