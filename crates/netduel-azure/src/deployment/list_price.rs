@@ -1,5 +1,5 @@
-//! List prices of VMs from a table with its date: an estimate for the check of a bed, which uses no network. It decides nothing: a budget is
-//! compared only with a price that was looked up.
+//! List prices of VMs from a table with its date: an estimate for the checks of a bed and of a plan on one, which use no network. It decides
+//! nothing: a check warns of a bed that exceeds its budget by it, and only a price that was looked up lets `up` refuse or create one.
 use netduel_model::bed::Bed;
 use netduel_model::bed::money::Money;
 

@@ -18,7 +18,7 @@ use std::path::Path;
 
 use netduel_azure::az::Az;
 use netduel_azure::deployment::groups::Group;
-use netduel_azure::deployment::{BedError, DatedPrice, Foreign, Subscription, budget, groups};
+use netduel_azure::deployment::{BedError, DatedPrice, Foreign, Subscription, budget, currency, groups};
 use netduel_azure::tags::Tags;
 use netduel_azure::template;
 use netduel_model::bed::shutdown::ShutdownTime;
@@ -79,7 +79,9 @@ fn check(path: &Path, looks_up_price: bool, json: bool) -> Result<(), Failure> {
     let bed = read_bed(path)?;
     let file = path.display().to_string();
     let price = if looks_up_price { prices::look_up(&bed)? } else { prices::without_network(&bed) };
-    warn_of_budget(&bed, price.as_ref().filter(|price| !price.is_estimate).map(|price| &price.dated));
+    if let Some(warning) = price.as_ref().and_then(|price| budget_warning(&bed, price, now_unix_s())) {
+        tell(&warning);
+    }
     if json {
         let price = price.as_ref().map(|CheckPrice { dated, is_estimate }| VmPrice {
             of_vm: &dated.of_vm,
@@ -91,15 +93,20 @@ fn check(path: &Path, looks_up_price: bool, json: bool) -> Result<(), Failure> {
     print_lines(&shown::checked(&file, &bed, price.as_ref(), looks_up_price))
 }
 
-/// Warns of a bed that `up` would refuse now because of its budget, as far as its price is known.
-fn warn_of_budget(bed: &Bed, price: Option<&DatedPrice>) {
-    let Some(DatedPrice { of_vm, .. }) = price else { return };
-    let price = Some(of_vm.times(Layout::of(bed).vms.len() as f64));
-    let (now, lead_min) = (now_unix_s(), ShutdownTime::CREATION_MIN);
-    let tags = Tags { price, ..Tags::of(bed, now) };
-    if let Err(error) = budget::check(&tags, &bed.size.name, &bed.region, now, lead_min) {
-        tell(&format!("warning: `netduel azure up` would refuse the bed: {error}"));
+/// The warning of a bed that `up` would refuse because of its budget at a time in seconds since 1970-01-01T00:00:00Z, by the price of a VM. By a
+/// list price it is an estimate; there is none in the currency of every budget.
+fn budget_warning(bed: &Bed, price: &CheckPrice, now_unix_s: u64) -> Option<String> {
+    let CheckPrice { dated: DatedPrice { of_vm, read_unix_s }, is_estimate } = price;
+    if *is_estimate && of_vm.currency != currency(bed) {
+        return None;
     }
+    let price = Some(of_vm.times(Layout::of(bed).vms.len() as f64));
+    let tags = Tags { price, ..Tags::of(bed, now_unix_s) };
+    let lead_min = ShutdownTime::CREATION_MIN;
+    let error = budget::check(&tags, &bed.size.name, &bed.region, now_unix_s, lead_min).err()?;
+    let source = format!("by the list price of {} ", shown::day(*read_unix_s));
+    let source = if *is_estimate { source.as_str() } else { "" };
+    Some(format!("warning: {source}`netduel azure up` would refuse the bed: {error}"))
 }
 
 /// How a bed is deleted.
@@ -207,7 +214,29 @@ fn list(wanted: Option<&str>, json: bool) -> Result<(), Failure> {
 mod tests {
     use std::collections::BTreeMap;
 
+    use netduel_azure::deployment::list_price;
+
     use super::*;
+
+    #[test]
+    fn bed_that_exceeds_its_budget_by_the_list_price_is_warned_of_in_the_currency_of_the_budget() {
+        let text = include_str!("../../../../beds/dpdk.toml");
+        // 2026-11-22T10:30:07Z, eight and a half hours before the shutdown.
+        let warned = |text: &str, is_estimate: bool| {
+            let bed = bed::parse(text, "dpdk.toml").unwrap_or_else(|errors| panic!("{errors}"));
+            let dated = list_price::of_vm(&bed).expect("a list price");
+            budget_warning(&bed, &CheckPrice { dated, is_estimate }, 1_795_343_407)
+        };
+        let refused = "`netduel azure up` would refuse the bed: the bed costs 354.13 USD until its shutdown in 8.5 h (41.66 USD an hour), and its \
+                       budget is 100.00 USD; ";
+        let estimate = warned(text, true).expect("a warning");
+        let start = format!("warning: by the list price of 2026-06-18 {refused}");
+        assert!(estimate.starts_with(&start), "{estimate}");
+        let looked_up = warned(text, false).expect("a warning");
+        assert!(looked_up.starts_with(&format!("warning: {refused}")), "{looked_up}");
+        assert_eq!(warned(&text.replace("100 USD", "1000 USD"), true), None);
+        assert_eq!(warned(&text.replace("100 USD", "100 EUR"), true), None);
+    }
 
     #[test]
     fn question_names_the_resources_of_others_and_another_creator() {

@@ -360,7 +360,10 @@ fn check_warns_of_a_bed_that_exceeds_its_budget_where_the_price_is_known() {
         scene.run(&[&["azure", "check", "x.toml"][..], words].concat()).expect_code(0).stderr
     };
     let warning = "warning: `netduel azure up` would refuse the bed: the bed costs 12.00 USD a day";
-    assert_eq!(check(&scene, "11 USD", &[]), "");
+    let estimate = check(&scene, "11 USD", &[]);
+    let by_list = "warning: by the list price of 2026-06-18 `netduel azure up` would refuse the bed: the bed costs 11.52 USD a day";
+    assert!(estimate.contains(by_list), "{estimate}");
+    assert_eq!(check(&scene, "11 EUR", &[]), "");
     for (budget, words, is_exceeded) in
         [("11 USD", &["--price"][..], true), ("11 USD", &[][..], true), ("13 USD", &[][..], false)]
     {
