@@ -34,11 +34,8 @@ pub fn of_trials(plan: &ResolvedPlan) -> String {
 /// The lines of a checked plan on the time with the changes of Azure's NICs and VMs, and on the option that stops of VMs need; empty for a plan
 /// without such changes.
 pub fn azure_lines(plan: &ResolvedPlan) -> String {
-    let changes = |is_one: fn(&TreatmentAction) -> bool| {
-        plan.arms.iter().flat_map(|arm| &arm.treatments).any(|treatment| is_one(&treatment.action))
-    };
-    let has_nics = changes(|action| matches!(action, TreatmentAction::AzureNic { .. }));
-    let has_placements = changes(|action| matches!(action, TreatmentAction::AzurePlacement { .. }));
+    let has_nics = switches_nics(plan);
+    let has_placements = changes(plan, |action| matches!(action, TreatmentAction::AzurePlacement { .. }));
     let with = |stops: Stops| range(plan, |blocks| run_s(plan, blocks, stops));
     let mut lines = Vec::new();
     if has_nics {
@@ -72,6 +69,24 @@ pub fn azure_lines(plan: &ResolvedPlan) -> String {
 /// The longest time that a run may be expected to take, seconds. In each block a NIC is switched for its arm, and a VM is moved and returned.
 pub fn longest_s(plan: &ResolvedPlan) -> f64 {
     run_s(plan, plan.design.blocks_max, Stops::Placements)
+}
+
+/// The shortest and the longest time that a run may be expected to take, seconds: with the fewest blocks and the stops of VMs that it needs, and
+/// with the most blocks and the stops that it may need.
+pub fn range_s(plan: &ResolvedPlan) -> [f64; 2] {
+    let (blocks_min, blocks_max) = (plan.design.blocks_min, plan.design.blocks_max);
+    let stopped_s = if switches_nics(plan) { run_s(plan, blocks_max, Stops::All) } else { 0.0 };
+    [run_s(plan, blocks_min, Stops::Placements), longest_s(plan).max(stopped_s)]
+}
+
+/// Whether an arm switches a NIC of Azure.
+fn switches_nics(plan: &ResolvedPlan) -> bool {
+    changes(plan, |action| matches!(action, TreatmentAction::AzureNic { .. }))
+}
+
+/// Whether an arm has such a change.
+fn changes(plan: &ResolvedPlan, is_one: fn(&TreatmentAction) -> bool) -> bool {
+    plan.arms.iter().flat_map(|arm| &arm.treatments).any(|treatment| is_one(&treatment.action))
 }
 
 /// The expected time of the trials of a block, seconds.
@@ -201,6 +216,20 @@ mod tests {
             assert!(line.starts_with(start), "{start}: {text}");
         }
         assert!(moved.ends_with("the run needs --allow-deallocate"), "{text}");
+    }
+
+    #[test]
+    fn range_of_a_run_has_the_stops_that_it_needs_and_those_that_it_may_need() {
+        let mut plan = shipped("azure-latency.toml");
+        let [least_s, most_s] = range_s(&plan);
+        // As the lines of the checked plan have it: 116 min for placements, 3.7 h with every switch of a NIC.
+        assert!((115.5..116.5).contains(&(least_s / 60.0)) && (3.65..3.75).contains(&(most_s / 3600.0)));
+        for arm in &mut plan.arms {
+            arm.treatments.clear();
+        }
+        for (blocks, time_s) in [plan.design.blocks_min, plan.design.blocks_max].into_iter().zip(range_s(&plan)) {
+            assert!((time_s - block_s(&plan) * f64::from(blocks)).abs() < 1e-6, "{blocks} {time_s}");
+        }
     }
 
     /// Four arms name both NICs of their pair: eight treatments of four NICs, each of which is switched once, for 20 s.

@@ -10,8 +10,8 @@ use netduel_model::warning::Warning;
 use netduel_report::json::plan::CheckedPlan;
 use netduel_report::words;
 
-use crate::azure::check_fit;
 use crate::azure::known::described;
+use crate::azure::{check_fit, cost};
 use crate::cli::PlanCommand;
 use crate::console::{print_json, print_lines};
 use crate::exit::Failure;
@@ -40,10 +40,11 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
             if json.json {
                 return print_json(&CheckedPlan::of(&file, &resolved, &program::origin()));
             }
+            let cost = bed.as_ref().map(|bed| cost::line(bed, &resolved)).unwrap_or_default();
             let bed = bed.map(|bed| redaction::text(&bed.name));
             let design = &resolved.design;
             print_lines(&format!(
-                "{file} is a valid plan: {}\n{}{}{}{}{}  trials     {} in a block, {}, {}, and the start of the agents{}\n{}",
+                "{file} is a valid plan: {}\n{}{}{}{}{}  trials     {} in a block, {}, {}, and the start of the agents{}\n{}{cost}",
                 words::plain(&resolved.question),
                 contents(&resolved),
                 on_bed(&resolved, bed.as_deref()),

@@ -1,5 +1,6 @@
 //! `netduel azure`: beds on Azure through the user's own `az`. Templates, calls and their errors are in `netduel-azure`.
 mod bed_file;
+pub mod cost;
 mod deployed;
 mod document;
 mod host_keys;

@@ -237,7 +237,16 @@ fn plan_that_does_not_fit_the_bed_is_refused_before_anything_is_started() {
     assert_names(&checked, &["the arm accelerated uses the network test"]);
     let checked = scene.run(&["plan", "check", "plan.toml", "--bed", "x.toml"]).expect_code(0).stdout;
     assert_names(&checked, &["vm1, vm2 in synthetic, accelerated; the bed x has them"]);
+    assert_names(
+        &checked,
+        &["\n  cost       about ", " USD for the VMs of the bed during the run, by the list price of "],
+    );
+    let bed = fs::read_to_string(scene.at("x.toml")).unwrap();
+    fs::write(scene.at("spot.toml"), format!("{bed}\nspot = true\n")).unwrap();
+    let spot = scene.run(&["plan", "check", "plan.toml", "--bed", "spot.toml"]).expect_code(0).stdout;
+    assert_names(&spot, &["\n  cost       price unknown"]);
     let unknown = scene.run(&["plan", "check", "plan.toml"]).expect_code(0).stdout;
+    assert!(!unknown.contains("  cost "), "{unknown}");
     assert_names(&unknown, &["not known without --bed", "vm1 of a bed, reached by ssh as root"]);
     // Without a bed there is nothing to connect to.
     let without = scene.run(&["run", "plan.toml"]).expect_code(3).stderr;
