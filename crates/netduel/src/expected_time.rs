@@ -227,7 +227,8 @@ mod tests {
         for arm in &mut plan.arms {
             arm.treatments.clear();
         }
-        for (blocks, time_s) in [plan.design.blocks_min, plan.design.blocks_max].into_iter().zip(range_s(&plan)) {
+        let blocks = [plan.design.blocks_min, plan.design.blocks_max];
+        for (blocks, time_s) in blocks.into_iter().zip(range_s(&plan)) {
             assert!((time_s - block_s(&plan) * f64::from(blocks)).abs() < 1e-6, "{blocks} {time_s}");
         }
     }

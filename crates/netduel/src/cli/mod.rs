@@ -302,8 +302,8 @@ pub enum PlanCommand {
         overrides: OverrideArgs,
         #[command(flatten)]
         permissions: PermissionArgs,
-        /// Check also whether this bed has the VMs and networks that the plan uses, and show what its VMs cost during the run: its file (NAME.toml),
-        /// or its name when `netduel azure up` created it from here. Nothing is deployed or looked up.
+        /// Check also whether this bed has the VMs and networks that the plan uses, and show what its VMs cost during the run. BED is its file
+        /// (NAME.toml), or its name when `netduel azure up` created it from here. Nothing is deployed or looked up.
         #[arg(long, value_name = "BED", value_parser = azure::bed)]
         bed: Option<BedArg>,
         #[command(flatten)]
