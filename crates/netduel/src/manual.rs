@@ -196,7 +196,7 @@ mod tests {
             let mut text = Vec::new();
             clap_complete::generate(*shell, &mut visible(&command), "netduel", &mut text);
             let text = String::from_utf8(text).expect("text");
-            assert!(text.contains("compare") && text.contains("--version"), "{shell}: {text}");
+            assert!(text.contains("compare") && text.contains("version"), "{shell}: {text}");
             // Their names are parts of other words: `link` of links.
             for about in hidden().filter_map(Command::get_about) {
                 assert!(!text.contains(&about.to_string()), "{shell} completes: {about}");

@@ -23,11 +23,8 @@ fn words(price: Option<&CheckPrice>, vms: usize, times_s: [f64; 2]) -> String {
     let [least, most] = times_s.map(|time_s| of_all.times(time_s / HOUR_S).to_string());
     let currency = format!(" {}", of_vm.currency);
     let least = least.trim_end_matches(currency.as_str());
-    let range = if most.trim_end_matches(currency.as_str()) == least {
-        most
-    } else {
-        format!("{least} to {most}")
-    };
+    let range =
+        if most.trim_end_matches(currency.as_str()) == least { most } else { format!("{least} to {most}") };
     let (list, day) = (if *is_estimate { "list " } else { "" }, day(*read_unix_s));
     format!(
         "about {range} for the VMs of the bed during the run, by the {list}price of {day}; without their creation and start, the time until they are \
