@@ -130,7 +130,7 @@ fn vm_that_failed_after_azure_accepted_it_may_run_without_a_shutdown() {
     }
     // No VM of this bed would have one.
     let mut scene = Scene::new();
-    scene.bed("Standard_D4s_v3", "shutdown = \"off\"");
+    scene.bed("Standard_D4s_v3", &format!("ssh_key = {:?}\nshutdown = \"off\"", scene.at("key.pub")));
     scene.answer("deployment group show", prints(&all));
     let failure = operation("vm2", "Failed", &error("OSProvisioningTimedOut"));
     scene.answer("deployment operation group list", failure);
