@@ -79,7 +79,9 @@ fn dead_path_is_not_recovered(events: &[Value]) {
         assert!(outages.iter().zip(&dead).all(|(outage, dead)| outage > dead), "{dead:?}: {events:#?}");
     }
     for dip in removal["client_to_server"]["streams_by_trial"].as_array().unwrap() {
-        assert_eq!((&dip["settled_bps"], &dip["recovery_ns"]), (&0.0.into(), &Value::Null), "{dip:#}");
+        // A slow removal leaves no time for a steady state.
+        assert!(dip["settled_bps"].is_null() || dip["settled_bps"] == json!(0.0), "{dip:#}");
+        assert_eq!(dip["recovery_ns"], Value::Null, "{dip:#}");
     }
 }
 

@@ -9,6 +9,9 @@ use super::failover::{AROUND_NS, Span};
 const STEADY_NS: i64 = 50_000_000;
 /// Number of consecutive intervals in this time.
 const STEADY_SAMPLES: usize = (STEADY_NS / FINE_INTERVAL_NS.cast_signed()) as usize;
+/// Shortest time from the end of an event to the next one that has a steady state: its second half has ten intervals. In less, a pause of the
+/// sender would count as a dead path.
+const SETTLING_NS: i64 = 200_000_000;
 /// The fraction of the reference rate that counts as recovered.
 const RECOVERED: f64 = 0.9;
 /// The fraction of the rate on the other side of an event up to which a path counts as dead: what a buffer still held is no traffic.
@@ -23,7 +26,7 @@ pub struct Dip {
     /// reader was delayed, and counts for every event that it overlaps.
     pub lowest_bps: f64,
     /// Steady state after the event: mean of the second half of the time from the end of the event to the next event. Absent when this time is
-    /// shorter than 50 ms, or when a delayed reader left no interval in that half.
+    /// shorter than 200 ms, or when a delayed reader left no interval in that half.
     pub settled_bps: Option<f64>,
     /// Time from the beginning of the event until 50 ms reach 90 % of the lower of before and steady state, or of the steady state alone where
     /// nothing arrived before. No outage of 50 ms begins after them, up to 500 ms after the end of the event. Absent when the streams did not
@@ -82,7 +85,7 @@ fn reference(before_bps: f64, settled_bps: f64) -> Option<f64> {
 fn settled(series: &[IntervalSample], span: Span) -> Option<f64> {
     let ended = span.ended.max(span.began);
     let rest = span.until.saturating_sub(ended);
-    if rest < STEADY_NS {
+    if rest < SETTLING_NS {
         return None;
     }
     let middle = ended.saturating_add(rest / 2);
@@ -198,7 +201,7 @@ mod tests {
         // A stall from 1 s to 1.15 s, then traffic, which ends for good 50 ms before the event ends.
         assert_eq!(outcome(&without(100..115, 270..500), 1_750), (Some(0.0), None));
         // The event takes nearly all of the time until the next one.
-        assert_eq!(outcome(&without(100..115, 385..500), 2_900), (Some(0.0), None));
+        assert_eq!(outcome(&without(100..115, 370..500), 2_750), (Some(0.0), None));
     }
 
     #[test]
@@ -228,14 +231,14 @@ mod tests {
 
     #[test]
     fn event_without_an_effect_has_a_recovery_of_0() {
-        for took_ms in [0, 20, 1_000, 2_900] {
+        for took_ms in [0, 20, 1_000, 2_800] {
             assert_eq!(outcome(&without(0..0, 0..0), took_ms), (Some(1.0), Some(0.0)), "{took_ms} ms");
         }
     }
 
     #[test]
-    fn event_that_ends_less_than_50_ms_before_the_next_one_has_no_steady_state() {
-        for took_ms in [2_951, 3_000, 3_500] {
+    fn event_that_ends_less_than_200_ms_before_the_next_one_has_no_steady_state() {
+        for took_ms in [2_801, 3_000, 3_500] {
             assert_eq!(outcome(&without(0..0, 0..0), took_ms), (None, None), "{took_ms} ms");
         }
     }

@@ -118,7 +118,7 @@ pub struct StreamDip {
     pub before_bps: f64,
     /// Lowest interval of 10 ms that overlaps the half second after it, at most up to the next event; longer where the reader was delayed.
     pub lowest_bps: f64,
-    /// Steady state: in the second half of the time from the end of the event to the next event; null when that time is below 50 ms or the reader was stalled.
+    /// Steady state: in the second half of the time from the end of the event to the next event; null when that time is below 200 ms or the reader was stalled.
     pub settled_bps: Option<f64>,
     /// From the event to 90 % of the lesser of before and settled, after its last outage of 50 ms; null when the streams did not recover or have no steady state.
     pub recovery_ns: Option<f64>,
