@@ -26,6 +26,7 @@ pub fn test(arguments: &[String]) -> Result<bool> {
         }
         fetched => {
             let schema = fetched?;
+            // Of the whole workspace: a part of it has other features of the libraries, and is built for minutes.
             let words = ["--workspace", "--test", "it", "pipelines"];
             run(&words, arguments, &[(SCHEMA_VARIABLE, schema.as_os_str())])?
         }
@@ -37,11 +38,11 @@ pub fn test(arguments: &[String]) -> Result<bool> {
         }
         prepared => prepared?,
     };
-    let words = ["--workspace", "--features", "netduel/parquet", "--test", "it", "parquet"];
+    // The feature has libraries of its own, with which most crates are built anew: only those that the program needs.
+    let words = ["-p", "netduel", "--features", "parquet", "--test", "it", "parquet"];
     Ok(run(&words, arguments, &[(FOLDER_VARIABLE, programs.as_os_str())])? && is_valid)
 }
 
-/// The words select tests of the whole workspace: a part of it has other features of the libraries, and is built for minutes.
 fn run(words: &[&str], arguments: &[String], variables: &[Variable<'_>]) -> Result<bool> {
     let mut words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
     words.extend_from_slice(arguments);
