@@ -81,7 +81,7 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
     let page = document::of_runs_by(comparison, &author);
     let announced = if shown.contains(&Format::Github) { pipeline::summarize } else { pipeline::announce };
     announced(&checks, &page, decided.as_ref());
-    if shown.iter().any(|format| !format.has_warnings()) {
+    if shown.iter().any(|format| !format.is_document()) {
         tell_left_out(comparison);
     }
     let written = if destinations.is_empty() {

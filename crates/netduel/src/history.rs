@@ -25,11 +25,11 @@ use crate::run_store::{command_of, open_store, store_failure};
 pub fn command(args: &HistoryArgs) -> Result<(), Failure> {
     redaction::begin(args.redact.redact);
     let format = args.output.format(args.format);
-    let destinations = destinations(args.output.places(), format, Format::is_of_histories, &args.printing)?;
+    let destinations = destinations(args.output.places(), format, Format::is_document, &args.printing)?;
     check_printing(!destinations.is_empty(), &args.printing, "report.pdf")?;
-    if let Some(other) = formats(&destinations, format).iter().find(|format| !format.is_of_histories()) {
+    if let Some(other) = formats(&destinations, format).iter().find(|format| !format.is_document()) {
         let text = format!("failed to write a history as .{}: it has no such format", other.extension());
-        let names = Format::names(Format::is_of_histories);
+        let names = Format::names(Format::is_document);
         return Err(Failure::message(Kind::Usage, text).remedy(format!("use {names}")));
     }
     let store = open_store(&args.store)?;

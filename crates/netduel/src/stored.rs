@@ -72,7 +72,7 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
     let analysis = if redaction::is_on() { netduel_report::analyse_run(&run) } else { judged };
     let checks = checks.with_texts(redaction::text);
     let shown = formats(&destinations, format);
-    if shown.iter().any(|format| !format.has_warnings()) {
+    if shown.iter().any(|format| !format.is_document()) {
         for warning in analysis.warnings.iter().filter(|warning| warning.leaves_trials_out()) {
             tell(&format!("warning: {warning}"));
         }

@@ -135,7 +135,7 @@ fn metric(key: &str) -> Result<Metric, String> {
 }
 
 fn formats_of_a_history() -> impl TypedValueParser<Value = Format> {
-    let formats = Format::value_variants().iter().filter(|format| format.is_of_histories());
+    let formats = Format::value_variants().iter().filter(|format| format.is_document());
     PossibleValuesParser::new(formats.filter_map(ValueEnum::to_possible_value))
         .try_map(|name| Format::from_str(&name, false))
 }
@@ -213,18 +213,9 @@ impl Format {
         alternatives(named.map(|value| value.get_name().to_owned()))
     }
 
-    /// Whether a history has it: a document for people, or JSON.
-    pub fn is_of_histories(self) -> bool {
-        matches!(self, Self::Text | Self::Html | Self::Pdf | Self::Md | Self::Json)
-    }
-
-    /// Whether an inspection of hosts has it: a document for people, or JSON.
-    pub fn is_of_inspections(self) -> bool {
-        matches!(self, Self::Text | Self::Html | Self::Pdf | Self::Md | Self::Json)
-    }
-
-    /// Whether it has the warnings of its runs. The others are values or verdicts alone, beside which a command states them.
-    pub fn has_warnings(self) -> bool {
+    /// Whether it is a whole document, for people or as JSON: every format of a history and of an inspection of hosts. A document has the
+    /// warnings of its runs. The other formats are values or verdicts alone, beside which a command states the warnings.
+    pub fn is_document(self) -> bool {
         match self {
             Self::Text | Self::Html | Self::Pdf | Self::Md | Self::Json => true,
             Self::Csv | Self::Junit | Self::Prometheus | Self::Influx | Self::Github | Self::Parquet => false,
@@ -236,12 +227,9 @@ impl Format {
         self == Self::Parquet
     }
 
-    /// Whether a comparison of runs has it: the others are values of the trials of one run.
+    /// Whether a comparison of runs has it: a document or its verdicts. The others are values of the trials of one run.
     pub fn is_of_comparisons(self) -> bool {
-        match self {
-            Self::Text | Self::Html | Self::Pdf | Self::Md | Self::Json | Self::Junit | Self::Github => true,
-            Self::Csv | Self::Prometheus | Self::Influx | Self::Parquet => false,
-        }
+        self.is_document() || matches!(self, Self::Junit | Self::Github)
     }
 }
 
@@ -431,7 +419,7 @@ mod tests {
     #[test]
     fn errors_list_the_formats_that_the_options_of_a_command_take() {
         assert_eq!(Format::names(Format::is_of_comparisons), "text, html, pdf, md, json, junit or github");
-        assert_eq!(Format::names(Format::is_of_histories), "text, html, pdf, md or json");
-        assert_eq!(Format::extensions(Format::is_of_histories), ".txt, .html, .pdf, .md or .json");
+        assert_eq!(Format::names(Format::is_document), "text, html, pdf, md or json");
+        assert_eq!(Format::extensions(Format::is_document), ".txt, .html, .pdf, .md or .json");
     }
 }

@@ -62,13 +62,13 @@ pub fn command(args: &InspectArgs) -> Result<(), Failure> {
 fn files(args: &InspectArgs) -> Result<Vec<Destination>, Failure> {
     let format = args.json.json.then_some(Format::Json);
     let places = named_places(&args.out);
-    let destinations = destinations(places, format, Format::is_of_inspections, &args.printing)?;
+    let destinations = destinations(places, format, Format::is_document, &args.printing)?;
     check_printing(!destinations.is_empty(), &args.printing, "hosts.pdf")?;
-    if let Some(other) = destinations.iter().find(|one| !one.format.is_of_inspections()) {
+    if let Some(other) = destinations.iter().find(|one| !one.format.is_document()) {
         let extension = other.format.extension();
         let text = format!("failed to write an inspection as .{extension}: it has no such format");
         return Err(Failure::message(Kind::Usage, text)
-            .remedy(format!("use {}", Format::extensions(Format::is_of_inspections))));
+            .remedy(format!("use {}", Format::extensions(Format::is_document))));
     }
     destinations.iter().try_for_each(Destination::check)?;
     Ok(destinations)
