@@ -269,7 +269,7 @@ pub(crate) fn is_estimated(judged: &Judged, has_bounds: bool) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Withheld {
     /// It would rest on values that are bounds.
-    LowerBounds,
+    Bounds,
     /// The CPU time contains that of other processes.
     CpuContention {
         /// The largest share of a host's CPU time that they used, a fraction.

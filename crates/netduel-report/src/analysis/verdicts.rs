@@ -150,7 +150,7 @@ pub(super) fn borne_out(
     };
     if may_be_wrong {
         let verdict = Verdict::Inconclusive { estimate: answer.estimate, more: None };
-        return (Judged { verdict, ..answer }, Some(Withheld::LowerBounds));
+        return (Judged { verdict, ..answer }, Some(Withheld::Bounds));
     }
     (answer, None)
 }

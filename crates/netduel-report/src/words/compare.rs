@@ -20,7 +20,7 @@ pub fn verdict(verdict: &RunVerdict) -> String {
     let metric = verdict.metric;
     match (verdict.withheld, verdict.judged.verdict) {
         (Some(Withheld::CpuContention { share_max }), _) => not_comparable(share_max),
-        (Some(Withheld::LowerBounds), _) => bounded(metric).to_owned(),
+        (Some(Withheld::Bounds), _) => bounded(metric).to_owned(),
         (None, Verdict::Higher { estimate } | Verdict::Lower { estimate }) => {
             bounded_effect(metric, &estimate, verdict.has_bounds)
         }
@@ -295,7 +295,7 @@ mod tests {
                 "inconclusive: too few values (3 and 8), at least 4 in each needed",
             ),
             (open(None), None, "inconclusive: no valid value in one of the runs"),
-            (open(bounded), Some(Withheld::LowerBounds), "inconclusive: some values are only upper bounds"),
+            (open(bounded), Some(Withheld::Bounds), "inconclusive: some values are only upper bounds"),
             (
                 open(None),
                 Some(contention),

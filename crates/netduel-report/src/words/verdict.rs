@@ -61,7 +61,7 @@ pub fn verdict(metric: Metric, comparison: &Comparison) -> String {
         }
         Verdict::Inconclusive { more: Some(Forecast::About(more)), .. } => further("about", more),
         Verdict::Inconclusive { more: Some(Forecast::AtLeast(more)), .. } => further("at least", more),
-        Verdict::Inconclusive { more: None, .. } if comparison.withheld == Some(Withheld::LowerBounds) => {
+        Verdict::Inconclusive { more: None, .. } if comparison.withheld == Some(Withheld::Bounds) => {
             bounded(metric).to_owned()
         }
         Verdict::Inconclusive { more: None, .. } => "inconclusive".to_owned(),

@@ -104,15 +104,17 @@ fn effect_of_values_that_are_bounds_is_at_least_so_large() {
 
 #[test]
 fn withheld_verdicts_state_the_reason() {
-    for (withheld, words) in [
-        (Withheld::LowerBounds, "inconclusive: some values are only lower bounds"),
+    for (metric, withheld, words) in [
+        (Metric::CpuPerGigabyte, Withheld::Bounds, "inconclusive: some values are only lower bounds"),
+        (Metric::Throughput, Withheld::Bounds, "inconclusive: some values are only upper bounds"),
         (
+            Metric::CpuPerGigabyte,
             Withheld::CpuContention { share_max: 0.741 },
             "not comparable: other processes used up to 74 % of the CPU time of a host",
         ),
     ] {
         let withheld = Comparison { withheld: Some(withheld), ..comparison(inconclusive(None), [8, 8]) };
-        assert_eq!(verdict(Metric::CpuPerGigabyte, &withheld), words);
+        assert_eq!(verdict(metric, &withheld), words);
     }
 }
 
