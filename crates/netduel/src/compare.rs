@@ -7,7 +7,7 @@ use netduel_model::published;
 use netduel_model::redact::is_host_pseudonym;
 use netduel_model::run::{Run, RunHeader};
 use netduel_report::analysis::Analysis;
-use netduel_report::analysis::compare::{RunComparison, Side, compare_with};
+use netduel_report::analysis::compare::{RunComparison, Side, compare};
 use netduel_report::baseline::Baseline;
 use netduel_report::checks::Checks;
 use netduel_report::document::block::Document;
@@ -69,16 +69,16 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
         gate::check(&args.gate, &first.header().plan, Sides::Runs)?;
     }
     // Conditions name arms and workloads as the user does.
-    let judged = compare_with(&sources.iter().map(Source::side).collect::<Vec<_>>(), &publications);
+    let judged = compare(&sources.iter().map(Source::side).collect::<Vec<_>>(), &publications);
     let decided = gate::of_runs(&args.gate, &judged);
     let seen = redaction::is_on()
-        .then(|| compare_with(&redacted.iter().map(Source::side).collect::<Vec<_>>(), &publications));
+        .then(|| compare(&redacted.iter().map(Source::side).collect::<Vec<_>>(), &publications));
     let checks = Checks { command, ..Checks::of_runs(&judged, args.gate.rules()) };
     // The names are known by now.
     let checks = checks.with_texts(redaction::text);
     let comparison = seen.as_ref().unwrap_or(&judged);
     // What this command line says of the author is meant to be shown.
-    let page = document::of_runs_by(comparison, &author);
+    let page = document::of_runs(comparison, &author);
     let announced = if shown.contains(&Format::Github) { pipeline::summarize } else { pipeline::announce };
     announced(&checks, &page, decided.as_ref());
     if shown.iter().any(|format| !format.is_document()) {

@@ -15,13 +15,8 @@ use crate::analysis::{MetricAnalysis, Sweep};
 use crate::words::compare as texts;
 use crate::words::{self, Tone};
 
-/// The comparison of several runs.
-pub fn of_runs(comparison: &RunComparison<'_>) -> Document {
-    of_runs_by(comparison, &Publication::default())
-}
-
 /// The comparison of several runs with the words of its author.
-pub fn of_runs_by(comparison: &RunComparison<'_>, author: &Publication) -> Document {
+pub fn of_runs(comparison: &RunComparison<'_>, author: &Publication) -> Document {
     let numbers = texts::difference_numbers(comparison);
     let mut sections: Vec<Section> = summary(comparison).into_iter().collect();
     sections.push(section("runs", "Runs", Scope::Result, vec![Block::Table(runs(comparison))]));

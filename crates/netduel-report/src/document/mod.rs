@@ -41,7 +41,7 @@ mod time_plots;
 mod topology;
 mod workload;
 
-pub use compare::{of_runs, of_runs_by};
+pub use compare::of_runs;
 pub use history::of_history;
 pub use hosts::of_inspection;
 pub use run::of_run;

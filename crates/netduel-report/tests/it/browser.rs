@@ -11,6 +11,7 @@ use netduel_report::{analyse_run, document, html};
 use netduel_stats::histogram::Histogram;
 
 use crate::builder::{Recipe, build};
+use crate::compare_document::document_of;
 use crate::{bed, compare_document, hostile, hosts, old_runs, packets};
 
 /// A browser that can print the document after its scripts ran.
@@ -215,8 +216,8 @@ fn runs_of_a_comparison_are_drawn_in_common_charts() {
     let (before, mut after) = (run(1), run(2));
     after.header.id = "after".parse().unwrap();
     let analyses = [analyse_run(&before), analyse_run(&after)];
-    let comparison = compare(&[Side::of(&before, &analyses[0]), Side::of(&after, &analyses[1])]);
-    let Some(dom) = rendered_page(&html::page(&document::of_runs(&comparison))) else { return };
+    let comparison = compare(&[Side::of(&before, &analyses[0]), Side::of(&after, &analyses[1])], &[]);
+    let Some(dom) = rendered_page(&html::page(&document_of(&comparison))) else { return };
     assert_eq!(root_attribute(&dom, "data-errors"), "");
     // For each arm: two metrics by block and the series of each workload, the cumulative distribution of rates, tail and distribution of round trips.
     let charts = 2 * (2 * 3 + 1 + 2);

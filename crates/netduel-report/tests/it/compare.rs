@@ -9,17 +9,16 @@ use netduel_model::snapshot::{
 };
 use netduel_model::units::Nanos;
 use netduel_report::analysis::Analysis;
-use netduel_report::analysis::compare::{
-    Aspect, Owner, Reason, RunComparison, RunVerdict, Side, compare, compare_with,
-};
+use netduel_report::analysis::compare::{Aspect, Owner, Reason, RunComparison, RunVerdict, Side, compare};
 use netduel_report::analysis::published::Standing as FigureStanding;
 use netduel_report::document::verdicts::Sides;
 use netduel_report::gate::{Condition, Standing};
-use netduel_report::{analyse_run, document, html, markdown, terminal, words};
+use netduel_report::{analyse_run, html, markdown, terminal, words};
 use netduel_stats::verdict::Verdict;
 use serde_json::json;
 
 use crate::builder::{Recipe, build};
+use crate::compare_document::document_of;
 
 /// A quiet run of one workload; the seed also makes its name.
 pub fn run(effect: f64, seed: u64) -> Run {
@@ -43,7 +42,7 @@ pub fn host(name: &str) -> HostName {
 pub fn compared<T>(runs: &[Run], test: impl FnOnce(&RunComparison<'_>) -> T) -> T {
     let analyses: Vec<Analysis> = runs.iter().map(analyse_run).collect();
     let sides: Vec<Side<'_>> = runs.iter().zip(&analyses).map(|(run, own)| Side::of(run, own)).collect();
-    test(&compare(&sides))
+    test(&compare(&sides, &[]))
 }
 
 /// The verdict on an arm's metric.
@@ -264,7 +263,7 @@ fn what_only_one_run_has_is_listed_with_its_reason() {
             ]
         );
         assert!(comparison.subjects.is_empty() && !comparison.has_data());
-        let page = markdown::page(&document::of_runs(comparison));
+        let page = markdown::page(&document_of(comparison));
         assert!(page.contains("No arm and workload has the same settings in two of the runs."), "{page}");
     });
 }
@@ -286,7 +285,7 @@ fn each_further_run_is_compared_with_the_first_in_one_family() {
         assert!(matches!(same.judged.verdict, Verdict::NoDifference { .. }), "{same:?}");
         let labels: Vec<&str> = comparison.runs.iter().map(|run| run.label.as_str()).collect();
         assert_eq!(labels, ["A", "B", "C"]);
-        let page = markdown::page(&document::of_runs(comparison));
+        let page = markdown::page(&document_of(comparison));
         assert!(page.contains("| metric | baseline A | run | value of the run | verdict |"), "{page}");
     });
 }
@@ -311,7 +310,7 @@ fn all_formats_use_the_same_words() {
         host.kernel = Some("6.19.0-cloud-amd64".to_owned());
     }
     compared(&[before, after], |comparison| {
-        let document = document::of_runs(comparison);
+        let document = document_of(comparison);
         let page = html::page(&document)
             .replace('\u{a0}', " ")
             .replace("<span class=\"interval\">", "")
@@ -342,7 +341,7 @@ fn all_formats_use_the_same_words() {
 fn markdown_has_no_section_without_text_and_tables_name_runs() {
     let of = |seed| build(&Recipe { workloads: vec!["bulk", "rr"], seed, ..Recipe::default() });
     compared(&[of(1), of(2)], |comparison| {
-        let document = document::of_runs(comparison);
+        let document = document_of(comparison);
         assert!(html::page(&document).contains(">bulk, synthetic</h2>"));
         let page = markdown::page(&document);
         assert!(page.contains("## rr, synthetic") && !page.contains("## bulk, synthetic"), "{page}");
@@ -356,7 +355,7 @@ fn texts_of_a_run_file_cannot_leave_their_place() {
     let mut after = build(&Recipe { workloads: vec!["bulk"], text: hostile.to_owned(), ..Recipe::default() });
     after.header.id = "hostile".parse().unwrap();
     compared(&[run(1.5, 1), after], |comparison| {
-        let page = html::page(&document::of_runs(comparison));
+        let page = html::page(&document_of(comparison));
         assert!(
             page.contains("&lt;img src=x") && !page.contains("<img"),
             "markup of a run file is in the page"
@@ -437,7 +436,7 @@ fn beside_published<T>(blocks: u32, bits_per_second: f64, test: impl FnOnce(&Run
         }
     }
     let publication = netduel_model::published::publication_named("azure-stress-2018").unwrap();
-    test(&compare_with(&[Side::of(&run, &analysis)], &[publication]))
+    test(&compare(&[Side::of(&run, &analysis)], &[publication]))
 }
 
 /// Where the accelerated arm lies beside the published throughput of a size.
@@ -481,7 +480,7 @@ fn published_range_is_compared_with_the_interval_of_the_run() {
 #[test]
 fn comparison_with_a_publication_states_its_limits_in_every_format() {
     beside_published(20, 8e9, |comparison| {
-        let document = document::of_runs(comparison);
+        let document = document_of(comparison);
         assert!(document.title.starts_with("Comparison with published figures: "), "{}", document.title);
         for text in
             [terminal::report(&document, 100, false), html::page(&document), markdown::page(&document)]

@@ -9,7 +9,7 @@ use netduel_model::snapshot::{Cloud, KernelSettings, PciFunction, Route};
 use netduel_model::units::Nanos;
 use netduel_model::workload::{Pps, Traffic};
 use netduel_report::analysis::Analysis;
-use netduel_report::analysis::compare::{Side, compare};
+use netduel_report::analysis::compare::{RunComparison, Side, compare};
 use netduel_report::document::block::{Block, Document, Section};
 use netduel_report::document::chart::{Chart, Figure, LevelGroup, Plot};
 use netduel_report::html::Paper;
@@ -48,11 +48,16 @@ pub fn with_long_names(mut run: Run) -> Run {
     run
 }
 
+/// The page of a comparison without an author.
+pub fn document_of(comparison: &RunComparison<'_>) -> Document {
+    document::of_runs(comparison, &Publication::default())
+}
+
 /// The page of a comparison.
 pub fn page_of(runs: &[Run], author: &Publication) -> Document {
     let analyses: Vec<Analysis> = runs.iter().map(analyse_run).collect();
     let sides: Vec<Side<'_>> = runs.iter().zip(&analyses).map(|(run, own)| Side::of(run, own)).collect();
-    document::of_runs_by(&compare(&sides), author)
+    document::of_runs(&compare(&sides, &[]), author)
 }
 
 fn section<'a>(document: &'a Document, title: &str) -> &'a Section {
@@ -384,7 +389,7 @@ fn facts_that_an_earlier_version_did_not_read_are_no_differences() {
     let differing = |runs: [&Run; 2]| -> Vec<String> {
         let analyses = runs.map(analyse_run);
         let sides = [0, 1].map(|place| Side::of(runs[place], &analyses[place]));
-        compare(&sides).differences.iter().map(|one| one.fact.clone()).collect()
+        compare(&sides, &[]).differences.iter().map(|one| one.fact.clone()).collect()
     };
     let known = |seed: u64, smt: &str, boot_options: &[&str]| {
         let mut run = run(&["bulk"], seed);
@@ -436,7 +441,7 @@ fn next_hops_are_compared_where_both_runs_know_some() {
     let differing = |runs: [&Run; 2]| -> Vec<(String, Vec<Option<String>>)> {
         let analyses = runs.map(analyse_run);
         let sides = [0, 1].map(|place| Side::of(runs[place], &analyses[place]));
-        compare(&sides).differences.iter().map(|one| (one.fact.clone(), one.values.clone())).collect()
+        compare(&sides, &[]).differences.iter().map(|one| (one.fact.clone(), one.values.clone())).collect()
     };
     let (earlier, now) = (run_with(1, "eth0", None), run_with(2, "eth0", Some((1, 1400))));
     for runs in [[&earlier, &now], [&now, &earlier]] {

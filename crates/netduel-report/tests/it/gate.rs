@@ -23,7 +23,7 @@ fn condition(text: &str) -> Condition {
 fn compared<T>(runs: &[Run], test: impl FnOnce(&RunComparison<'_>) -> T) -> T {
     let analyses: Vec<Analysis> = runs.iter().map(analyse_run).collect();
     let sides: Vec<Side<'_>> = runs.iter().zip(&analyses).map(|(run, own)| Side::of(run, own)).collect();
-    test(&compare(&sides))
+    test(&compare(&sides, &[]))
 }
 
 /// Sides and name of the checks without data.

@@ -14,6 +14,7 @@ use netduel_report::{
 };
 
 use crate::builder::{Recipe, build};
+use crate::compare_document::document_of;
 use crate::figures::{first, kinds};
 use crate::json;
 
@@ -161,10 +162,10 @@ fn loss_that_a_plan_judges_fails_a_gate_and_is_compared_between_runs() {
 
     let clean = build(&Recipe { workloads: vec!["open"], seed: 3, ..Recipe::default() });
     let (before, after) = (analyse_run(&clean), analyse_run(&run));
-    let comparison = compare(&[Side::of(&run, &after), Side::of(&clean, &before)]);
+    let comparison = compare(&[Side::of(&run, &after), Side::of(&clean, &before)], &[]);
     let subject = comparison.subjects.iter().find(|subject| subject.arm.as_str() == "accelerated").unwrap();
     assert!(subject.verdicts.iter().any(|verdict| verdict.metric == Metric::Loss), "{subject:?}");
-    let text = terminal::report(&document::of_runs(&comparison), 400, false);
+    let text = terminal::report(&document_of(&comparison), 400, false);
     assert!(text.contains(WARNING), "{text}");
     let baseline = json::baseline(&run);
     let warnings = baseline["warnings"].as_array().unwrap();

@@ -247,7 +247,7 @@ fn environment_and_cover_of_testpmd_have_the_function_below_its_interface() {
 fn versions_of_testpmd_are_differences_between_runs_that_know_them() {
     let differences = |before: &Run, after: &Run| -> Vec<(String, Vec<Option<String>>)> {
         let analyses = [before, after].map(analyse_run);
-        let comparison = compare(&[Side::of(before, &analyses[0]), Side::of(after, &analyses[1])]);
+        let comparison = compare(&[Side::of(before, &analyses[0]), Side::of(after, &analyses[1])], &[]);
         comparison.differences.iter().map(|one| (one.subject(), one.values.clone())).collect()
     };
     let values = |values: [&str; 2]| values.map(|value| Some(value.to_owned())).to_vec();

@@ -4,7 +4,7 @@ use std::process::Command;
 use netduel_model::published::publication_named;
 use netduel_model::run::Run;
 use netduel_model::warning::Warning;
-use netduel_report::analysis::compare::{RunComparison, Side, compare, compare_with};
+use netduel_report::analysis::compare::{RunComparison, Side, compare};
 use netduel_report::baseline::Baseline;
 use netduel_report::checks::{Checks, Outcome, Rules};
 use netduel_report::gate::Condition;
@@ -148,7 +148,7 @@ fn junit_has_the_settings_of_the_command_line_as_properties() {
 }
 
 fn compared<T>(sides: &[Side<'_>], test: impl FnOnce(&RunComparison<'_>) -> T) -> T {
-    test(&compare(sides))
+    test(&compare(sides, &[]))
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn baseline_file_is_set_against_published_packet_rates_as_its_run() {
     let read = Baseline::parse(&baseline(&run).to_string(), FORMAT, upgrade).unwrap();
     let publication = publication_named("azure-dpdk-2025").unwrap();
     let [whole, small] = [Side::of(&run, &analysis), read.side()].map(|side| {
-        let comparison = compare_with(&[side], &[publication]);
+        let comparison = compare(&[side], &[publication]);
         assert!(comparison.has_data() && words::other_sizes(&comparison).is_empty());
         printed(&CompareDocument::of(&comparison, &origin()))["published"].clone()
     });
@@ -338,7 +338,7 @@ fn very_many_facts_of_a_baseline_file_are_compared() {
     document["facts"]["run"]["lab"] = facts.into();
     let read = Baseline::parse(&document.to_string(), FORMAT, upgrade).unwrap();
     let analysis = analyse_run(&run);
-    let comparison = compare(&[read.side(), Side::of(&run, &analysis)]);
+    let comparison = compare(&[read.side(), Side::of(&run, &analysis)], &[]);
     assert!(comparison.differences.len() >= 200_000, "{}", comparison.differences.len());
     assert!(comparison.explaining().len() >= 200_000, "each may be the cause of a verdict");
     let document = CompareDocument::of(&comparison, &origin());

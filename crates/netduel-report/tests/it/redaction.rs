@@ -7,7 +7,7 @@ use netduel_model::published;
 use netduel_model::redact::{Meaning, Place, Redactor, meaning, walk};
 use netduel_model::run::Run;
 use netduel_model::snapshot::HostSnapshot;
-use netduel_report::analysis::compare::{Side, compare, compare_with};
+use netduel_report::analysis::compare::{Side, compare};
 use netduel_report::baseline::Baseline;
 use netduel_report::checks::{Checks, Rules};
 use netduel_report::document::block::Document;
@@ -28,6 +28,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::builder::{Recipe, build};
+use crate::compare_document::document_of;
 use crate::json::origin;
 
 const USER: &str = "mallory7";
@@ -198,13 +199,13 @@ fn json(value: &impl Serialize) -> String {
 fn comparison(runs: &[Run; 2]) -> Vec<(String, String)> {
     let analyses = runs.iter().map(analyse_run).collect::<Vec<_>>();
     let sides: Vec<_> = runs.iter().zip(&analyses).map(|(run, analysis)| Side::of(run, analysis)).collect();
-    let comparison = compare(&sides);
+    let comparison = compare(&sides, &[]);
     let checks = Checks::of_runs(&comparison, Rules { conditions: &[], strict: false });
     let publications: Vec<_> = published::publications().iter().collect();
-    let published = compare_with(&sides, &publications);
+    let published = compare(&sides, &publications);
     let file = json(&baseline::document(&runs[0], &analyses[0], FORMAT, &origin(), false));
     let file = Baseline::parse(&file, FORMAT, upgrade).unwrap();
-    let of_file = compare(&[file.side(), Side::of(&runs[1], &analyses[1])]);
+    let of_file = compare(&[file.side(), Side::of(&runs[1], &analyses[1])], &[]);
     let others = [
         ("compare json", json(&CompareDocument::of(&comparison, &origin()))),
         ("compare junit", junit::page(&checks)),
@@ -213,9 +214,9 @@ fn comparison(runs: &[Run; 2]) -> Vec<(String, String)> {
         ("published json", json(&CompareDocument::of(&published, &origin()))),
     ];
     let documents = [
-        ("compare", document::of_runs(&comparison)),
-        ("published", document::of_runs(&published)),
-        ("baseline", document::of_runs(&of_file)),
+        ("compare", document_of(&comparison)),
+        ("published", document_of(&published)),
+        ("baseline", document_of(&of_file)),
     ];
     let pages = documents.iter().flat_map(|(of, document)| pages(of, document));
     pages.chain(named(others)).collect()

@@ -6,6 +6,7 @@ use netduel_report::history::PastRun;
 use netduel_report::{analyse_run, csv, document, html, influx, markdown, terminal};
 
 use crate::builder::{Recipe, build};
+use crate::compare_document::document_of;
 use crate::json;
 
 const STATED: &str = "block 9 was not finished, so its 3 trials are in no value, verdict or count";
@@ -98,7 +99,7 @@ fn unfinished_block_is_stated_in_every_output() {
         let whole = build(&Recipe::default());
         let analysis_of_whole = analyse_run(&whole);
         let sides = [Side::of(&whole, &analysis_of_whole), Side::of(&run, &analysis)];
-        let compared = document::of_runs(&compare(&sides));
+        let compared = document_of(&compare(&sides, &[]));
         for (format, text) in [
             ("text", terminal::report(&page, 120, false)),
             ("summary", terminal::summary(&page, 120, false)),

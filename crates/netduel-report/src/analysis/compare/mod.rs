@@ -127,13 +127,9 @@ impl RunVerdict {
     }
 }
 
-/// Compares runs with the first one. Their order is kept.
-pub fn compare<'a>(sides: &[Side<'a>]) -> RunComparison<'a> {
-    compare_with(sides, &[])
-}
-
-/// The same, with the figures of these publications beside the values of each run. One run is enough then.
-pub fn compare_with<'a>(sides: &[Side<'a>], publications: &[&'static Publication]) -> RunComparison<'a> {
+/// Compares runs with the first one, and the values of each run with the figures of these publications. The order of the runs is kept. With
+/// publications one run is enough.
+pub fn compare<'a>(sides: &[Side<'a>], publications: &[&'static Publication]) -> RunComparison<'a> {
     let labelled = |(index, side): (usize, &Side<'a>)| {
         Some(ComparedRun { label: label(index)?, header: side.header, analysis: side.analysis })
     };

@@ -78,7 +78,7 @@ pub fn compared(run: &Run) -> Value {
     }
     later.header.plan.workloads.truncate(1);
     let analyses = [analyse_run(run), analyse_run(&later)];
-    let comparison = compare(&[Side::of(run, &analyses[0]), Side::of(&later, &analyses[1])]);
+    let comparison = compare(&[Side::of(run, &analyses[0]), Side::of(&later, &analyses[1])], &[]);
     printed(&CompareDocument::of(&comparison, &origin()))
 }
 
