@@ -324,7 +324,7 @@ fn of_run_verdict(
         verdict: in_words(
             verdict.metric,
             verdict.estimated(),
-            &words::compare::verdict(verdict),
+            &words::compare::verdict(comparison, verdict),
             Sides::Runs,
         ),
         values: sides.map(|arm| value(arm.arm.as_str(), metric, arm)).to_vec(),

@@ -213,7 +213,7 @@ impl Condition {
                     let of_subject = (metric, &subject.workload.name, &subject.arm);
                     Some(Checked {
                         subject: between(comparison, of_subject, verdict.run),
-                        verdict: words::compare::verdict(verdict),
+                        verdict: words::compare::verdict(comparison, verdict),
                         standing,
                     })
                 };

@@ -280,7 +280,7 @@ fn rows(
         // A verdict with a result contains the estimate.
         let is_stated = effect == Effect::Unknown || matches!(tone, Tone::Better | Tone::Worse);
         let detail = if is_stated { String::new() } else { format!("estimate {}", effect.words()) };
-        let cell = VerdictCell { text: texts::verdict(verdict), detail };
+        let cell = VerdictCell { text: texts::verdict(comparison, verdict), detail };
         let [first, own] = [first, own].map(|values| VerdictCell::from(&words::measure(metric, values)));
         let run = (comparison.runs.len() > 2).then(|| VerdictCell::from(comparison.label(verdict.run)));
         let head = [VerdictCell::from(metric.title()), first];

@@ -443,7 +443,7 @@ impl RunValues {
 impl RunVerdict {
     fn of(comparison: &RunComparison<'_>, one: &compare::RunVerdict) -> Self {
         let [values_first, values_own] = one.sizes;
-        let text = words::compare::verdict(one);
+        let text = words::compare::verdict(comparison, one);
         Self {
             run: comparison.label(one.run).to_owned(),
             values_first,

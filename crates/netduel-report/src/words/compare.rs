@@ -16,7 +16,12 @@ use crate::analysis::compare::{ComparedRun, Difference, Reason, RunComparison, R
 use crate::document::verdicts::Sides;
 
 /// A verdict: `3.2x (+220 %) [2.9x, 3.5x]`, `no difference beyond 5 %`, `inconclusive: too few values (3 and 8), at least 4 in each needed`.
-pub fn verdict(verdict: &RunVerdict) -> String {
+pub fn verdict(comparison: &RunComparison<'_>, verdict: &RunVerdict) -> String {
+    verdict_between([0, verdict.run].map(|run| comparison.label(run)), verdict)
+}
+
+/// The verdict on the second of two runs with these labels.
+fn verdict_between(labels: [&str; 2], verdict: &RunVerdict) -> String {
     let metric = verdict.metric;
     match (verdict.withheld, verdict.judged.verdict) {
         (Some(Withheld::CpuContention { share_max }), _) => not_comparable(share_max),
@@ -27,13 +32,22 @@ pub fn verdict(verdict: &RunVerdict) -> String {
         (None, Verdict::NoDifference { larger_than, .. }) => {
             format!("no difference beyond {}", amount(metric, larger_than))
         }
-        (None, Verdict::Inconclusive { estimate: None, .. }) => {
-            "inconclusive: no valid value in one of the runs".to_owned()
-        }
+        (None, Verdict::Inconclusive { estimate: None, .. }) => without_value(labels, verdict.sizes),
         (None, Verdict::Inconclusive { estimate: Some(estimate), .. }) if estimate.high.is_infinite() => {
             too_few(verdict.sizes, estimate.confidence)
         }
         (None, Verdict::Inconclusive { .. }) => "inconclusive".to_owned(),
+    }
+}
+
+/// `sizes`: the valid values of each run.
+fn without_value([first, own]: [&str; 2], sizes: [usize; 2]) -> String {
+    match sizes {
+        [0, 0] => format!("inconclusive: {first} and {own} have no valid value"),
+        [0, _] => format!("inconclusive: {first} has no valid value"),
+        [_, 0] => format!("inconclusive: {own} has no valid value"),
+        // A confidence at which nothing is tested.
+        _ => "inconclusive".to_owned(),
     }
 }
 
@@ -294,7 +308,6 @@ mod tests {
                 None,
                 "inconclusive: too few values (3 and 8), at least 4 in each needed",
             ),
-            (open(None), None, "inconclusive: no valid value in one of the runs"),
             (open(bounded), Some(Withheld::Bounds), "inconclusive: some values are only upper bounds"),
             (
                 open(None),
@@ -302,7 +315,20 @@ mod tests {
                 "not comparable: other processes used up to 74 % of the CPU time of a host",
             ),
         ] {
-            assert_eq!(verdict(&run_verdict(judged, withheld)), words);
+            assert_eq!(verdict_between(["A", "B"], &run_verdict(judged, withheld)), words);
+        }
+    }
+
+    #[test]
+    fn verdict_names_the_run_without_a_valid_value() {
+        let open = Verdict::Inconclusive { estimate: None, more: None };
+        for (sizes, words) in [
+            ([0, 8], "inconclusive: A has no valid value"),
+            ([8, 0], "inconclusive: C has no valid value"),
+            ([0, 0], "inconclusive: A and C have no valid value"),
+        ] {
+            let open = RunVerdict { sizes, ..run_verdict(open, None) };
+            assert_eq!(verdict_between(["A", "C"], &open), words);
         }
     }
 
@@ -310,7 +336,7 @@ mod tests {
     fn effect_of_values_that_are_bounds_is_at_least_so_large() {
         let lower = run_verdict(Verdict::Lower { estimate: estimate(0.9, 0.88, 0.95) }, None);
         let lower = RunVerdict { has_bounds: true, ..lower };
-        assert_eq!(verdict(&lower), "at most 0.90x (-10 %) [0.88x, 0.95x]");
+        assert_eq!(verdict_between(["A", "B"], &lower), "at most 0.90x (-10 %) [0.88x, 0.95x]");
         assert!(lower.estimated().is_some());
         let open = Verdict::Inconclusive { estimate: Some(estimate(1.0, 0.9, 1.1)), more: None };
         let open = run_verdict(open, None);

@@ -298,7 +298,7 @@ fn run_without_valid_trials_has_no_verdict() {
     compared(&[before, after], |comparison| {
         let open = verdict(comparison, "accelerated", Metric::Throughput, 1);
         assert_eq!((open.judged.estimate, open.sizes), (None, [12, 0]));
-        assert_eq!(words::compare::verdict(open), "inconclusive: no valid value in one of the runs");
+        assert_eq!(words::compare::verdict(comparison, open), "inconclusive: B has no valid value");
         assert!(!comparison.has_data());
     });
 }
@@ -319,9 +319,8 @@ fn all_formats_use_the_same_words() {
         let table = terminal::report(&document, 400, false);
         let mut texts =
             vec!["kernel of host a".to_owned(), "6.19.0-cloud-amd64".to_owned(), "Warnings of B".to_owned()];
-        texts.extend(
-            comparison.subjects.iter().flat_map(|subject| &subject.verdicts).map(words::compare::verdict),
-        );
+        let verdicts = comparison.subjects.iter().flat_map(|subject| &subject.verdicts);
+        texts.extend(verdicts.map(|verdict| words::compare::verdict(comparison, verdict)));
         assert_eq!(texts.len(), 3 + 4);
         for text in texts {
             for (format, shown) in [("html", &page), ("markdown", &markdown), ("terminal", &table)] {
