@@ -156,31 +156,6 @@ fn without_data(conditions: Vec<String>) -> Check {
 }
 
 impl Checks {
-    /// The same with every text replaced, such as names by pseudonyms.
-    #[must_use]
-    pub fn with_texts(self, replaced: impl Fn(&str) -> String) -> Self {
-        let pairs = |pairs: Vec<(String, String)>| -> Vec<(String, String)> {
-            pairs.iter().map(|(name, value)| (replaced(name), replaced(value))).collect()
-        };
-        let texts = |texts: Vec<String>| -> Vec<String> { texts.iter().map(|text| replaced(text)).collect() };
-        let check = |check: Check| Check {
-            sides: replaced(&check.sides),
-            name: replaced(&check.name),
-            verdict: replaced(&check.verdict),
-            values: pairs(check.values),
-            conditions: texts(check.conditions),
-            notes: texts(check.notes),
-            ..check
-        };
-        Self {
-            title: replaced(&self.title),
-            properties: pairs(self.properties),
-            checks: self.checks.into_iter().map(check).collect(),
-            command: replaced(&self.command),
-            ..self
-        }
-    }
-
     /// The verdicts of a run: each arm against the baseline.
     pub fn of_run(run: &Run, analysis: &Analysis, rules: Rules<'_>) -> Self {
         let header = &run.header;

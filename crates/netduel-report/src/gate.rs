@@ -174,6 +174,20 @@ impl Condition {
         names::lack(plan, sides, self.metric, self.workload.as_ref(), self.arm.as_ref())
     }
 
+    /// The condition about the same runs with other names of arms and workloads: each has that of its place in the second of two plans. `text`:
+    /// the condition in the words of these runs.
+    #[must_use]
+    pub fn renamed(&self, [own, shown]: [&ResolvedPlan; 2], text: String) -> Self {
+        let arms = own.arms.iter().zip(&shown.arms).map(|(own, shown)| (&own.name, &shown.name));
+        let workloads = own.workloads.iter().zip(&shown.workloads);
+        Self {
+            text,
+            workload: self.workload.as_ref().map(|name| counterpart(name, workloads)),
+            arm: self.arm.as_ref().map(|name| counterpart(name, arms)),
+            ..self.clone()
+        }
+    }
+
     /// Why a command fails by what a comparison shows: ``failed by `throughput < -5 %`: it is worse``. Absent where it does not fail.
     pub fn failure(&self, standing: Standing, is_strict: bool) -> Option<String> {
         let why = match standing {
@@ -295,6 +309,14 @@ impl Condition {
             (false, false) => Standing::Open,
         }
     }
+}
+
+/// The second name of the pair with this first one; the name itself without such a pair.
+fn counterpart<'n, N: Clone + PartialEq + 'n>(
+    name: &'n N,
+    mut pairs: impl Iterator<Item = (&'n N, &'n N)>,
+) -> N {
+    pairs.find(|(own, _)| *own == name).map_or(name, |(_, shown)| shown).clone()
 }
 
 /// What is compared between a run and the first one: `throughput of bulk on accelerated, B against A`.

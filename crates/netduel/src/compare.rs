@@ -73,10 +73,8 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
     let decided = gate::of_runs(&args.gate, &judged);
     let seen = redaction::is_on()
         .then(|| compare(&redacted.iter().map(Source::side).collect::<Vec<_>>(), &publications));
-    let checks = Checks { command, ..Checks::of_runs(&judged, args.gate.rules()) };
-    // The names are known by now.
-    let checks = checks.with_texts(redaction::text);
     let comparison = seen.as_ref().unwrap_or(&judged);
+    let checks = checks_of([&judged, comparison], &args.gate, &command);
     // What this command line says of the author is meant to be shown.
     let page = document::of_runs(comparison, &author);
     let announced = if shown.contains(&Format::Github) { pipeline::summarize } else { pipeline::announce };
@@ -96,6 +94,16 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
         })
     };
     conclude(decided.map(|line| line.iter().for_each(|line| tell(line))), written)
+}
+
+/// The verdicts as they are shown: of the second comparison, which is the first one with pseudonyms. `command`: the one that prints them.
+fn checks_of([own, shown]: [&RunComparison<'_>; 2], gate: &GateArgs, command: &str) -> Checks {
+    let gate = match [own, shown].map(|one| one.runs.first().map(|run| &run.header.plan)) {
+        [Some(own), Some(shown)] => gate::shown(gate, [own, shown]),
+        _ => gate.clone(),
+    };
+    // The names are known by now.
+    Checks { command: redaction::text(command), ..Checks::of_runs(shown, gate.rules()) }
 }
 
 /// What begins the name of a publication among the runs.

@@ -11,6 +11,7 @@ use netduel_report::words;
 
 use crate::cli::shared::GateArgs;
 use crate::exit::{Failure, Kind};
+use crate::redaction;
 
 /// Refuses a condition about nothing that is compared, such as one with a misspelt name.
 pub fn check(gate: &GateArgs, plan: &ResolvedPlan, sides: Sides) -> Result<(), Failure> {
@@ -19,6 +20,12 @@ pub fn check(gate: &GateArgs, plan: &ResolvedPlan, sides: Sides) -> Result<(), F
     };
     let text = format!("failed to apply `{condition}`: {}", condition.lack(plan, sides));
     Err(Failure::message(Kind::Usage, text).remedy("`netduel plan check` lists arms, workloads and verdicts"))
+}
+
+/// The conditions as they are about what is shown: the second plan is the first one with pseudonyms. The same without `--redact`.
+pub fn shown(gate: &GateArgs, plans: [&ResolvedPlan; 2]) -> GateArgs {
+    let shown = |one: &Condition| one.renamed(plans, redaction::text(&one.to_string()));
+    GateArgs { fail_if: gate.fail_if.iter().map(shown).collect(), strict: gate.strict }
 }
 
 /// Whether a run passes: a line for people, absent without conditions. `report`: the command that prints its report.

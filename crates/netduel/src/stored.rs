@@ -63,14 +63,16 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
     } else {
         gate::of_run(&args.gate, &run, &judged, &command)
     };
-    let checks = Checks { command, ..Checks::of_run(&run, &judged, args.gate.rules()) };
+    let plan = run.header.plan.clone();
     let mut run = redaction::run(run)?;
     if redaction::is_on() {
         // What this command line says of the author is meant to be shown.
         run.header.annotations.publication = own.over(&run.header.annotations.publication);
     }
     let analysis = if redaction::is_on() { netduel_report::analyse_run(&run) } else { judged };
-    let checks = checks.with_texts(redaction::text);
+    let gate = gate::shown(&args.gate, [&plan, &run.header.plan]);
+    let checks = Checks::of_run(&run, &analysis, gate.rules());
+    let checks = Checks { command: redaction::text(&command), ..checks };
     let shown = formats(&destinations, format);
     if shown.iter().any(|format| !format.is_document()) {
         for warning in analysis.warnings.iter().filter(|warning| warning.leaves_trials_out()) {

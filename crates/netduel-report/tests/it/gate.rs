@@ -112,6 +112,25 @@ fn conditions_need_the_end_of_each_run() {
 }
 
 #[test]
+fn renamed_condition_is_about_the_arm_and_the_workload_at_the_same_place() {
+    let own = run(1).header.plan;
+    let mut shown = own.clone();
+    shown.workloads[0] = "load".parse().unwrap();
+    // Each arm has a name that the other one had.
+    shown.arms[0].name = own.arms[1].name.clone();
+    shown.arms[1].name = own.arms[0].name.clone();
+    for (text, renamed) in [
+        ("throughput of bulk on accelerated < -5 %", "throughput of load on synthetic < -5 %"),
+        ("throughput on synthetic < -5 %", "throughput on accelerated < -5 %"),
+        ("throughput < -5 %", "throughput < -5 %"),
+        ("throughput on x < -5 %", "throughput on x < -5 %"),
+    ] {
+        let seen = condition(text).renamed([&own, &shown], renamed.to_owned());
+        assert_eq!(seen, condition(renamed), "{text}");
+    }
+}
+
+#[test]
 fn lack_of_a_condition_has_the_names_of_the_plan() {
     let plan = run(1).header.plan;
     let verdicts: Vec<&str> = plan.arms[1].workloads[0].metrics.iter().map(|metric| metric.key()).collect();

@@ -163,22 +163,25 @@ fn report_command(run: &Run) -> String {
     command_of(&["report", run.header.id.as_str()])
 }
 
-/// Shows the run, with pseudonyms when the user wants them. What judges the run has its names.
+/// Shows the run, with pseudonyms when the user wants them. What decides about the exit code has its names.
 fn with_pseudonyms(
     run: &Run,
     analysis: &Analysis,
     output: &Output,
     show: impl FnOnce(&Run, &Analysis, &Checks) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let checks = Checks::of_run(run, analysis, output.gate.rules());
-    let checks = Checks { command: report_command(run), ..checks };
+    let command = redaction::text(&report_command(run));
     if !redaction::is_on() {
-        return show(run, analysis, &checks);
+        let checks = Checks::of_run(run, analysis, output.gate.rules());
+        return show(run, analysis, &Checks { command, ..checks });
     }
     let mut seen = redaction::run(run.clone())?;
     // What this command line says of the author is meant to be shown.
     seen.header.annotations.publication = output.publication.over(&seen.header.annotations.publication);
-    show(&seen, &netduel_report::analyse_run(&seen), &checks.with_texts(redaction::text))
+    let gate = gate::shown(&output.gate, [&run.header.plan, &seen.header.plan]);
+    let analysis = netduel_report::analyse_run(&seen);
+    let checks = Checks::of_run(&seen, &analysis, gate.rules());
+    show(&seen, &analysis, &Checks { command, ..checks })
 }
 
 fn show(run: &Run, analysis: &Analysis, checks: &Checks, output: &Output) -> Result<(), Failure> {

@@ -29,6 +29,19 @@ fn junit_file_and_exit_code_agree() {
 }
 
 #[test]
+fn redacted_test_cases_and_annotations_have_the_versions_of_the_page() {
+    let bench = Bench::new();
+    // As text it would be an address.
+    stored_run(&bench, "before", "6.18.44.7");
+    stored_slower_run(&bench, "slower");
+    for format in ["md", "junit", "github"] {
+        let words = ["compare", "before", "slower", "--redact", "--format", format];
+        let shown = bench.run(words).expect_code(0).stdout.replace('\\', "");
+        assert!(shown.contains("A: 6.18.44.7; B: 6.18.44)"), "{format}: {shown}");
+    }
+}
+
+#[test]
 fn run_writes_junit_by_the_extension_of_its_report() {
     let bench = Bench::new();
     // A trial with a volume counts also on a busy machine, and two blocks have no interval.
