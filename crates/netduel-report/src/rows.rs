@@ -33,7 +33,7 @@ pub(crate) struct Row {
     pub(crate) metric: &'static str,
     /// Its unit; empty without a metric.
     pub(crate) unit: &'static str,
-    /// Its value.
+    /// Its value, a finite number.
     pub(crate) value: Option<f64>,
     /// What the value bounds.
     pub(crate) bound: Option<Bound>,

@@ -32,13 +32,13 @@ pub(super) fn by_block(
     values
 }
 
-/// The value of a metric in a trial, in the metric's unit; absent when the trial lacks the counts. `shared_machine`: both hosts
+/// The value of a metric in a trial, in the metric's unit, finite; absent when the trial lacks the counts. `shared_machine`: both hosts
 /// are one machine, whose CPU time counts once.
 pub fn value_of(metric: Metric, workload: &Workload, trial: &Trial, shared_machine: bool) -> Option<f64> {
     let value = match metric {
         Metric::Throughput => steady_rate(workload, trial, |sample| sample.bytes)? * 8.0,
         Metric::DatagramRate => steady_rate(workload, trial, |sample| sample.messages)?,
-        Metric::PacketRate => return super::datagrams::packet_rate(workload, trial),
+        Metric::PacketRate => super::datagrams::packet_rate(workload, trial)?,
         Metric::NoDropRate | Metric::PartialDropRate => search::rate(metric, workload, trial)?,
         Metric::RoundTripRate => round_trips_per_second(workload, trial)?,
         Metric::Loss => loss(&workload.traffic, trial)?,

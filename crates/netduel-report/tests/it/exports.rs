@@ -214,6 +214,24 @@ fn lines_have_the_values_and_the_start_of_each_trial() {
 }
 
 #[test]
+fn trial_at_a_time_that_influx_cannot_store_has_no_line() {
+    let mut run = build(&Recipe { workloads: vec!["bulk"], ..Recipe::default() });
+    // The last time that it stores, and later ones of a changed file.
+    let times_ms = [i64::MAX as u64 / 1_000_000, i64::MAX as u64 / 1_000_000 + 1, u64::MAX];
+    for (trial, time_ms) in run.trials.iter_mut().zip(times_ms) {
+        trial.started_unix_ms = time_ms;
+    }
+    let text = influx::lines(&run);
+    let starts: BTreeSet<i64> = text.lines().map(|line| parsed(line).2).collect();
+    assert_eq!(starts.last(), Some(&9_223_372_036_854_000_000));
+    let slots: BTreeSet<[String; 2]> = text
+        .lines()
+        .map(|line| ["block", "position"].map(|field| parsed(line).1[field].clone()))
+        .collect();
+    assert_eq!(slots.len(), run.trials.len() - 2, "{text}");
+}
+
+#[test]
 fn settings_of_the_command_line_are_in_every_export_and_add_no_series() {
     let plain = build(&Recipe { workloads: vec!["bulk"], ..Recipe::default() });
     let mut set = plain.clone();
