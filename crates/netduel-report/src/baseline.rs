@@ -275,7 +275,7 @@ impl Baseline {
             let Some(workload) = analysis.workloads.iter_mut().find(|one| one.name == own.workload) else {
                 continue;
             };
-            fill(workload, own);
+            fill(workload, own)?;
         }
         let header = RunHeader {
             id: run.id,
@@ -449,14 +449,19 @@ fn damaged(error: &serde_json::Error) -> BaselineError {
     BaselineError(format!("it is damaged: {}", quoted(&error.to_string())))
 }
 
+/// The place of a block by its number in a file, which counts from 1.
+fn place_of_block(number: u32) -> Result<u32, BaselineError> {
+    let damaged = || BaselineError("it is damaged: it has a block 0, and blocks count from 1".to_owned());
+    number.checked_sub(1).ok_or_else(damaged)
+}
+
 /// Adds the values of an arm to a workload without any.
-fn fill(workload: &mut WorkloadAnalysis, own: BaselineValues) {
-    let Some(place) = workload.arms.iter().position(|arm| arm.arm == own.arm) else { return };
+fn fill(workload: &mut WorkloadAnalysis, own: BaselineValues) -> Result<(), BaselineError> {
+    let Some(place) = workload.arms.iter().position(|arm| arm.arm == own.arm) else { return Ok(()) };
     let unit = workload.arms[place].workload.traffic.facts().unit;
     workload.arms[place].trials = own.trials;
-    let before = |block: u32| block.saturating_sub(1);
-    workload.arms[place].contended =
-        own.contended.into_iter().map(|(block, share)| (before(block), share)).collect();
+    let by_place = |(number, value): (u32, f64)| place_of_block(number).map(|block| (block, value));
+    workload.arms[place].contended = own.contended.into_iter().map(by_place).collect::<Result<_, _>>()?;
     let names: Vec<_> = workload.arms.iter().map(|arm| arm.arm.clone()).collect();
     for metric in own.metrics {
         let mut all = workload.judged.iter_mut().chain(&mut workload.unjudged);
@@ -471,7 +476,8 @@ fn fill(workload: &mut WorkloadAnalysis, own: BaselineValues) {
         let mut all = workload.judged.iter_mut().chain(&mut workload.unjudged);
         let Some(known) = all.find(|one| one.metric == metric.metric) else { continue };
         let Some(arm) = known.arms.iter_mut().find(|arm| arm.arm == own.arm) else { continue };
-        arm.values = metric.values.into_iter().map(|(block, value)| (before(block), value)).collect();
-        arm.at_least = metric.bounds.into_iter().map(before).collect();
+        arm.values = metric.values.into_iter().map(by_place).collect::<Result<_, _>>()?;
+        arm.at_least = metric.bounds.into_iter().map(place_of_block).collect::<Result<_, _>>()?;
     }
+    Ok(())
 }

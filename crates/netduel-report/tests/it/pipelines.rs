@@ -363,6 +363,24 @@ fn texts_of_a_baseline_file_do_not_fill_its_error() {
 }
 
 #[test]
+fn baseline_file_with_a_block_zero_is_refused() {
+    let mut document = baseline(&build(&Recipe::default()));
+    document.as_object_mut().unwrap().remove("checksum");
+    Baseline::parse(&document.to_string(), FORMAT, upgrade).unwrap();
+    // Blocks 0 and 1 would both be the first one.
+    for (place, value) in [
+        ("/measured/0/metrics/0/values", json!({ "0": 1e9, "1": 2e9 })),
+        ("/measured/0/metrics/0/bounds", json!([0])),
+        ("/measured/0/contended", json!({ "0": 0.5 })),
+    ] {
+        let mut other = document.clone();
+        *other.pointer_mut(place).unwrap() = value;
+        let error = Baseline::parse(&other.to_string(), FORMAT, upgrade).unwrap_err().to_string();
+        assert_eq!(error, "it is damaged: it has a block 0, and blocks count from 1", "{place}");
+    }
+}
+
+#[test]
 fn every_check_has_its_own_name() {
     let run = build(&Recipe { workloads: vec!["bulk", "rr", "udp", "crr", "load"], ..Recipe::default() });
     let checks = checks(&run, &["throughput < -5 %", "latency-p50 of rr > 5 %"], true);
