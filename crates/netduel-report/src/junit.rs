@@ -19,12 +19,12 @@ pub fn page(checks: &Checks) -> String {
     let _ = writeln!(
         text,
         "  <testsuite name=\"{}\" {counts} skipped=\"{skipped}\" timestamp=\"{}\">",
-        escaped(&checks.title),
+        line(&checks.title),
         iso_8601(checks.started_unix_ms)
     );
     text.push_str("    <properties>\n");
     for (name, value) in &checks.properties {
-        let _ = writeln!(text, "      <property name=\"{}\" value=\"{}\"/>", escaped(name), escaped(value));
+        let _ = writeln!(text, "      <property name=\"{}\" value=\"{}\"/>", line(name), line(value));
     }
     text.push_str("    </properties>\n");
     for check in &checks.checks {
@@ -35,9 +35,9 @@ pub fn page(checks: &Checks) -> String {
 }
 
 fn case(check: &Check, command: &str, text: &mut String) {
-    let (class, name) = (escaped(&check.sides), escaped(&check.name));
+    let (class, name) = (line(&check.sides), line(&check.name));
     let _ = writeln!(text, "    <testcase classname=\"{class}\" name=\"{name}\">");
-    let message = escaped(&check.verdict);
+    let message = line(&check.verdict);
     let details = escaped(&details(check, command));
     let _ = match check.outcome {
         Outcome::Failed => {
@@ -69,6 +69,11 @@ pub(crate) fn details(check: &Check, command: &str) -> String {
     lines.iter().map(|line| plain(line)).collect::<Vec<_>>().join("\n")
 }
 
+/// A text of one line for an attribute or an element, without what changes the direction of writing or cannot be seen.
+fn line(text: &str) -> String {
+    escaped(&plain(text))
+}
+
 /// A text for an attribute or an element. Line breaks stay; what XML 1.0 cannot contain becomes U+FFFD.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -91,6 +96,40 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::words::Tone;
+
+    #[test]
+    fn no_text_changes_the_direction_of_writing() {
+        let text = || "a\u{202e}b\nc".to_owned();
+        let check = Check {
+            sides: text(),
+            name: text(),
+            verdict: text(),
+            values: vec![(text(), text())],
+            tone: Tone::Open,
+            outcome: Outcome::Open,
+            conditions: vec![text()],
+            notes: vec![text()],
+        };
+        let outcomes = [Outcome::Failed, Outcome::NoData, Outcome::Open, Outcome::Passed];
+        let page = page(&Checks {
+            title: text(),
+            properties: vec![(text(), text())],
+            started_unix_ms: 0,
+            checks: outcomes.map(|outcome| Check { outcome, ..check.clone() }).into(),
+            command: text(),
+        });
+        assert!(!page.contains('\u{202e}'), "{page}");
+        for part in [
+            "  <testsuite name=\"a\u{fffd}b c\" ",
+            "<property name=\"a\u{fffd}b c\" value=\"a\u{fffd}b c\"/>",
+            "<testcase classname=\"a\u{fffd}b c\" name=\"a\u{fffd}b c\">",
+            "message=\"a\u{fffd}b c\"",
+            "<skipped>a\u{fffd}b c</skipped>",
+        ] {
+            assert!(page.contains(part), "no {part} in {page}");
+        }
+    }
 
     #[test]
     fn markup_and_characters_that_xml_forbids_are_replaced() {
