@@ -1,5 +1,5 @@
 //! The files of a command whose `--out` may be repeated: which they are, and one result for all. What is written is not made here.
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::Destination;
 use crate::cli::publication::PrintingArgs;
@@ -60,14 +60,33 @@ fn refuse_one_file_twice(all: &[Destination]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The absolute path of a file, without links and `..` in that part of it which exists.
+/// The absolute path of a file, without links and `..`.
 fn resolved(path: &Path) -> PathBuf {
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let existing = whole.ancestors().find_map(|folder| {
-        let rest = whole.strip_prefix(folder).ok()?;
-        Some(folder.canonicalize().ok()?.join(rest))
+    // The `..` behind a missing folder may lead to a link.
+    existing_resolved(&existing_resolved(&whole))
+}
+
+/// An absolute path without links and `..` in that part of it which exists, and without `..` in the rest: missing folders are made, and are no
+/// links.
+fn existing_resolved(path: &Path) -> PathBuf {
+    let resolved = path.ancestors().find_map(|folder| {
+        let rest = path.strip_prefix(folder).ok()?;
+        Some(below(folder.canonicalize().ok()?, rest))
     });
-    existing.unwrap_or(whole)
+    resolved.unwrap_or_else(|| path.to_owned())
+}
+
+/// A path below a folder, where each `..` takes back the name before it.
+fn below(folder: PathBuf, rest: &Path) -> PathBuf {
+    rest.components().fold(folder, |mut path, part| {
+        if part == Component::ParentDir {
+            path.pop();
+        } else {
+            path.push(part);
+        }
+        path
+    })
 }
 
 /// Writes each file, also when another one cannot be written. Returns the files, and the first failure; the others are printed.
@@ -169,6 +188,9 @@ mod tests {
             ("a.html", "./a.html"),
             ("made/a.html", "link/a.html"),
             ("a.html", "made/../a.html"),
+            ("a.html", "missing/../a.html"),
+            ("made/a.html", "missing/../link/a.html"),
+            ("new/a.html", "missing/deep/../../new/a.html"),
             ("new", "new/report.html"),
             ("x.parquet", "x-series.parquet"),
         ] {
