@@ -107,7 +107,7 @@ fn checks_of([own, shown]: [&RunComparison<'_>; 2], gate: &GateArgs, command: &s
 }
 
 /// What begins the name of a publication among the runs.
-const PUBLISHED: &str = "published:";
+pub const PUBLISHED: &str = "published:";
 
 /// The publication of a name, with its figures.
 fn figures_of(id: &str) -> Result<&'static published::Publication, Failure> {

@@ -1,4 +1,5 @@
 //! Shell completions and man pages, from the same definition as the parser.
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -6,11 +7,13 @@ use clap::{Command, CommandFactory as _};
 use clap_mangen::Man;
 use netduel_model::metric::Metric;
 use netduel_model::plan::{Permissions, ResolvedPlan};
+use netduel_model::{published, shell};
 use netduel_report::document::verdicts::Sides;
 use netduel_report::gate::example_limit;
 
 use crate::cli::shared::StoreArgs;
 use crate::cli::{Cli, Completable};
+use crate::compare::PUBLISHED;
 use crate::console::{print, print_exact};
 use crate::exit::{EXIT_STATUS, Failure, Kind, OrFail as _};
 use crate::output_file::{self, Readers};
@@ -51,10 +54,12 @@ fn zsh_options(text: &str) -> String {
 /// Prints names for the completions, one per line. `of`: the plan or run that has them.
 pub fn names(what: Completable, of: Option<&Path>, store: &StoreArgs) -> Result<(), Failure> {
     let names: Vec<String> = match what {
-        Completable::Runs => {
-            let runs = open_store(store)?.list().kind(Kind::Store)?;
-            std::iter::once("last".to_owned()).chain(runs.iter().map(|run| run.id.to_string())).collect()
+        Completable::Runs => runs(store)?,
+        Completable::Compared => {
+            let publications = published::publications().iter().map(|one| format!("{PUBLISHED}{}", one.id));
+            runs(store)?.into_iter().chain(publications).collect()
         }
+        Completable::Notes => notes(store)?,
         Completable::Hosts => known::list()?.iter().map(ToString::to_string).collect(),
         Completable::PlanHosts => plan_of(of)?.hosts.keys().map(ToString::to_string).collect(),
         Completable::Conditions => conditions(&plan_of(of)?, Sides::Arms),
@@ -70,6 +75,20 @@ pub fn names(what: Completable, of: Option<&Path>, store: &StoreArgs) -> Result<
         Completable::Beds => crate::azure::known::list()?,
     };
     if names.is_empty() { Ok(()) } else { print(&(names.join("\n") + "\n")) }
+}
+
+/// The names of the stored runs.
+fn runs(store: &StoreArgs) -> Result<Vec<String>, Failure> {
+    let runs = open_store(store)?.list().kind(Kind::Store)?;
+    Ok(std::iter::once("last".to_owned()).chain(runs.iter().map(|run| run.id.to_string())).collect())
+}
+
+/// The notes of the stored runs, as an option takes them. One that needs quotes is left out: bash would insert it without them.
+fn notes(store: &StoreArgs) -> Result<Vec<String>, Failure> {
+    let runs = open_store(store)?.list().kind(Kind::Store)?;
+    let by_run = runs.iter().filter_map(|run| Some(&run.contents.as_ref().ok()?.header.annotations.notes));
+    let all: BTreeSet<String> = by_run.flatten().map(|(key, value)| format!("{key}={value}")).collect();
+    Ok(all.into_iter().filter(|note| shell::word(note) == *note).collect())
 }
 
 /// The plan on the command line that is completed.

@@ -265,6 +265,10 @@ impl Command {
 pub enum Completable {
     /// Stored runs.
     Runs,
+    /// Stored runs, and publications with figures: what a comparison takes.
+    Compared,
+    /// Notes of stored runs.
+    Notes,
     /// Paired hosts.
     Hosts,
     /// Hosts of a plan.

@@ -34,14 +34,21 @@ _netduel_names() {
                     --metric) what=metrics ;;
                     --workload) what=workloads ;;
                     --arm) what=arms ;;
+                    --note|--tag) what=notes ;;
                 esac
+                # Bash takes the sign of KEY=VALUE for a word of its own.
+                if [[ "$current" == = && "${line[${#line[@]}-2]}" =~ ^--(note|tag)$ ]]; then
+                    what=notes prefix="$previous=" current=""
+                elif [[ "$previous" == = && "${line[${#line[@]}-3]}" =~ ^--(note|tag)$ ]]; then
+                    what=notes prefix="${line[${#line[@]}-2]}="
+                fi
                 ;;
             compare)
                 case "$previous" in
                     --fail-if) what=run-conditions ;;
-                    --strict|--redact|--json) what=runs ;;
+                    --strict|--redact|--json) what=compared ;;
                     --*) ;;
-                    *) what=runs ;;
+                    *) what=compared ;;
                 esac
                 ;;
             run)
@@ -82,6 +89,8 @@ _netduel_names() {
     fi
     # Names in a run are those of the first run on the command line, or of the last run.
     [[ "$what" =~ ^(workloads|arms|run-conditions|arm-conditions)$ && "${line[2]}" != -* ]] && of="${line[2]}"
+    # No file is a note.
+    [[ "$what" == notes ]] && compopt +o bashdefault +o default
     local name
     COMPREPLY=()
     while IFS= read -r name; do

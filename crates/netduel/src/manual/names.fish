@@ -57,7 +57,10 @@ end
 for what in metric workload arm
     complete -c netduel -n '__netduel_command history' -l $what -x -k -a '(__netduel_names '$what's)'
 end
-complete -c netduel -n '__netduel_command compare; and not __netduel_previous_has_value' -k -a '(__netduel_names runs)'
+for what in note tag
+    complete -c netduel -n '__netduel_command history' -l $what -x -k -a '(__netduel_names notes)'
+end
+complete -c netduel -n '__netduel_command compare; and not __netduel_previous_has_value' -k -a '(__netduel_names compared)'
 complete -c netduel -n '__netduel_command compare' -l fail-if -x -k -a '(__netduel_names run-conditions)'
 complete -c netduel -n '__netduel_command report' -l fail-if -x -k -a '(__netduel_names arm-conditions)'
 complete -c netduel -n '__netduel_command azure run; and __netduel_has_plan' -l fail-if -x -k -a '(__netduel_names conditions)'

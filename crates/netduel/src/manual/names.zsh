@@ -28,14 +28,15 @@ _netduel() {
                     --metric) what=metrics ;;
                     --workload) what=workloads ;;
                     --arm) what=arms ;;
+                    --note|--tag) what=notes ;;
                 esac
                 ;;
             compare)
                 case "$previous" in
                     --fail-if) what=run-conditions ;;
-                    --strict|--redact|--json) what=runs ;;
+                    --strict|--redact|--json) what=compared ;;
                     --*) ;;
-                    *) what=runs ;;
+                    *) what=compared ;;
                 esac
                 ;;
             run)
@@ -83,9 +84,8 @@ _netduel() {
     names=("${(@f)$("$words[1]" complete "$what" ${of:+"$of"} ${store:+--store} ${store:+"$store"} 2>/dev/null)}")
     compadd -V names -- "${(@)names:#}"
     # Files of runs, and destinations; a comparison takes baseline files as well.
-    local files='*.netduel'
-    [[ "$command" == compare ]] && files='*.(netduel|json)'
-    [[ "$what" == runs ]] && _files -g "$files"
+    [[ "$what" == runs ]] && _files -g '*.netduel'
+    [[ "$what" == compared ]] && _files -g '*.(netduel|json)'
     # A bed is named by its file as well.
     [[ "$what" == beds ]] && _files -g '*.toml'
     return 0

@@ -27,12 +27,17 @@ server = "bravo"
 treatments = [{ offload = "tso", interface = "eth0", value = "on" }]
 "#;
 
-/// A test's folder with a run, another store with a run, a pairing, a plan and a bed.
+/// A test's folder with a run that has notes, another store with a run, a pairing, a plan and a bed.
 fn bench() -> Bench {
     let bench = Bench::new();
     let run = stored(&bench, "old-1");
+    let text = std::fs::read_to_string(&run).unwrap();
+    let id = "\"id\":\"golden-20261121-104501-7f3a\",";
+    assert!(text.contains(id));
+    let notes = "\"annotations\":{\"notes\":{\"kernel\":\"6.8\",\"made\":\"by $(hand)\"}},";
+    std::fs::write(&run, text.replacen(id, &format!("{id}{notes}"), 1)).unwrap();
     std::fs::create_dir(bench.path().join("other")).unwrap();
-    std::fs::copy(run, bench.path().join("other/there-1.netduel")).unwrap();
+    std::fs::copy(&run, bench.path().join("other/there-1.netduel")).unwrap();
     let pairings = bench.path().join("state/netduel/pairings");
     std::fs::create_dir_all(&pairings).unwrap();
     std::fs::write(pairings.join("faraway:5210"), "").unwrap();
@@ -48,7 +53,7 @@ fn bench() -> Bench {
 }
 
 /// What stands on the command line after the tabulator, for what was typed.
-const CASES: [(&str, &str); 23] = [
+const CASES: [(&str, &str); 27] = [
     ("netduel report ol", "netduel report old-1"),
     ("netduel run --resume ol", "netduel run --resume old-1"),
     ("netduel runs tag ol", "netduel runs tag old-1"),
@@ -66,6 +71,10 @@ const CASES: [(&str, &str); 23] = [
     ("netduel history old-1 --arm acc", "netduel history old-1 --arm accelerated"),
     ("netduel report --store other the", "netduel report --store other there-1"),
     ("netduel compare last --store other the", "netduel compare last --store other there-1"),
+    ("netduel compare old-1 pub", "netduel compare old-1 published:"),
+    ("netduel compare old-1 published:azure-s", "netduel compare old-1 published:azure-stress-2018"),
+    ("netduel history --note ker", "netduel history --note kernel=6.8"),
+    ("netduel history --note kernel=", "netduel history --note kernel=6.8"),
     ("netduel azure down d", "netduel azure down deployed"),
     ("netduel azure down --yes d", "netduel azure down --yes deployed"),
     ("netduel azure down be", "netduel azure down bed.toml"),
@@ -92,6 +101,12 @@ fn assert_completes(shell: &str, set_up: &str) {
         tmux.press("Enter");
         tmux.wait_for("an empty screen", |screen| !screen.contains(typed));
     }
+    // The plan is no note: what follows stands behind what was typed.
+    tmux.send("netduel history --note pla");
+    tmux.press("Tab");
+    tmux.send("Z");
+    tmux.wait_for("no file", |screen| screen.contains("netduel history --note plaZ"));
+    tmux.press("C-u");
     // The options of the definition remain.
     tmux.send("netduel tcp --parall");
     tmux.press("Tab");
@@ -141,6 +156,7 @@ fn fish_completes_names() {
         let found = completed(typed);
         assert!(found.lines().any(|line| line.starts_with(word)), "{typed}: {found}");
     }
+    assert_eq!(completed("netduel history --note pla"), "", "no file is a note");
     assert!(completed("netduel tcp --parall").contains("--parallel"));
     let conditions = completed("netduel run plan.toml --fail-if ");
     assert!(conditions.contains("throughput on accelerated < -5 %"), "{conditions}");
@@ -166,6 +182,8 @@ fn names_of_a_run_complete_options_of_history_and_compare() {
     assert!(names(&["workloads"]).starts_with("bulk\ndatagrams\n"));
     assert!(names(&["metrics"]).lines().any(|metric| metric == "latency-p99"));
     assert_eq!(names(&["runs", "--store", "other"]), "last\nthere-1\n");
+    assert!(names(&["compared"]).starts_with("last\nold-1\npublished:azure-stress-2018\n"));
+    assert_eq!(names(&["notes"]), "kernel=6.8\n", "a shell would evaluate the other note");
     let conditions = names(&["run-conditions", "old-1"]);
     assert!(conditions.contains("throughput on synthetic < -5 %\n"), "{conditions}");
     let conditions = names(&["arm-conditions", "old-1"]);
