@@ -37,6 +37,7 @@ pub use surroundings::{
     Clock, GuestCheck, HostChange, KnownRun, Lab, Launcher, Listener, NoProvider, Policy, Provider,
     ProviderError, Store, StoreProblem, Surroundings, Tokens,
 };
+pub use timing::PAUSE_MAX_NS;
 
 /// Starts an agent process for each host of a plan, collects the descriptions of the hosts in parallel, and ends the agents. `metadata`:
 /// whether the agents may query the cloud's metadata service. `None` when the user interrupts it.

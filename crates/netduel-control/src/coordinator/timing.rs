@@ -14,7 +14,7 @@ pub(super) const DONE_MARGIN_NS: u64 = 15_000_000_000;
 /// The longest time of a trial beside its traffic, when every step ends just before its deadline, nanoseconds.
 const TRIAL_MARGIN_NS: u64 = 300_000_000_000;
 /// The longest time between two trials, nanoseconds: restarts, storing, judging, and the same time once more for a pause of the user.
-pub(super) const PAUSE_MAX_NS: u64 = 600_000_000_000;
+pub const PAUSE_MAX_NS: u64 = 600_000_000_000;
 
 /// The longest time in which the provider changes the resources of an arm: both machines are stopped and started, nanoseconds.
 const PROVIDER_MAX_NS: u64 = 2_400_000_000_000;

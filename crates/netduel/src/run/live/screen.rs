@@ -1,6 +1,7 @@
 //! The screen of the live view: the state of a run laid out for a terminal of any size. Pure.
 use std::fmt::Write as _;
 
+use netduel_control::coordinator::PAUSE_MAX_NS;
 use netduel_model::metric::Metric;
 use netduel_model::workload::Workload;
 use netduel_report::words::{self, Tone};
@@ -16,6 +17,8 @@ const TWO_COLUMNS_FROM: usize = 120;
 pub const SIZE_MIN: (usize, usize) = (80, 24);
 /// From this height on the screen has room for the details, and always shows them.
 pub const DETAILS_FROM: usize = 50;
+/// Longest pause of the user, minutes.
+pub const PAUSE_MAX_MIN: u64 = PAUSE_MAX_NS / 60_000_000_000;
 /// Lines above the sections.
 const HEAD: usize = 4;
 /// Longest name of a workload, an arm or a host that is not cut.
@@ -141,9 +144,11 @@ fn foot(state: &State, view: &View, height: usize) -> Line {
 }
 
 fn help(state: &State, room: usize) -> Vec<Line> {
+    let pause =
+        format!("  p        pause after this trial, at most {PAUSE_MAX_MIN} minutes; p again resumes");
     let of_run = [
         "  q        stop the run as the first Ctrl-C does: finished trials are kept, `netduel run --resume last` continues",
-        "  p        pause after this trial, at most 10 minutes; p again resumes",
+        pause.as_str(),
     ];
     let of_test = ["  q        stop the test as the first Ctrl-C does: it has no result"];
     let first = if state.is_quick_test { &of_test[..] } else { &of_run[..] };

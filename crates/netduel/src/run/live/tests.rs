@@ -13,7 +13,7 @@ use netduel_store::Store;
 use super::*;
 use crate::run::PlanPolicy;
 use crate::run::live::canvas::Line;
-use crate::run::live::screen::{DETAILS_FROM, SIZE_MIN};
+use crate::run::live::screen::{DETAILS_FROM, PAUSE_MAX_MIN, SIZE_MIN};
 
 const S: u64 = 1_000_000_000;
 
@@ -28,6 +28,13 @@ fn guide_states_the_sizes_of_terminals() {
     ] {
         assert!(guide.contains(&size), "{size}");
     }
+}
+
+#[test]
+fn guide_states_the_longest_pause() {
+    let guide = include_str!("../../../../../docs/live.md");
+    let longest = format!("A pause ends by itself after {PAUSE_MAX_MIN} minutes,");
+    assert!(guide.contains(&longest), "{longest}");
 }
 
 fn recorded(name: &str) -> Run {
