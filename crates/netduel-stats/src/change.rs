@@ -22,8 +22,6 @@ pub struct Change {
 pub const SIDE_MIN: usize = 2;
 /// Random orders. The smallest p value is one in this number, but for halves that do not overlap, whose p value is exact.
 const ORDERS: u32 = 10_000;
-/// Values of the longest sequence for which [`values_needed`] is computed. No level of a history is below its least p value, 1e-59.
-const NEEDED_MAX: usize = 200;
 /// Relative size below which two statistics are equal: sums of the same ranks in another order differ by rounding.
 const TIE: f64 = 1e-9;
 
@@ -43,10 +41,12 @@ pub fn changes(values: &[f64], level: f64) -> Vec<Change> {
     found
 }
 
-/// The number of values from which on a change is found at this level when both halves lie apart and no values are equal; a change near an
-/// end needs more. Absent for a level that 200 values do not reach.
-pub fn values_needed(level: f64) -> Option<usize> {
-    (2 * SIDE_MIN..=NEEDED_MAX).find(|count| least_p_value(*count) <= level)
+/// The number of values from which on a change is found at this level, a fraction above 0, when both halves lie apart and no values are equal;
+/// a change near an end needs more.
+pub fn values_needed(level: f64) -> usize {
+    // Also without a level the number ends: where the probability is too small for a number.
+    let is_too_few = |count: &usize| least_p_value(*count) > level.max(0.0);
+    2 * SIDE_MIN + (2 * SIDE_MIN..).take_while(is_too_few).count()
 }
 
 /// The probability of the clearest order of so many values that are not equal: the lower half, or the upper one, comes first. Of an odd number
@@ -259,14 +259,16 @@ mod tests {
     fn clear_step_is_found_from_the_needed_values_on() {
         for (series, needed) in [(1, 8), (2, 10), (4, 10), (6, 10), (7, 12), (23, 12), (24, 14), (1000, 18)] {
             let level = 0.05 / f64::from(series);
-            assert_eq!(values_needed(level), Some(needed), "{series} series");
+            assert_eq!(values_needed(level), needed, "{series} series");
             let step = |count: usize| -> Vec<f64> {
                 (0..count).map(|place| place as f64 + if place < count / 2 { 0.0 } else { 100.0 }).collect()
             };
             assert_eq!(changes(&step(needed), level).len(), 1, "{series} series");
             assert_eq!(changes(&step(needed - 1), level), [], "{series} series");
         }
-        assert_eq!(values_needed(0.0), None);
+        // The smallest level of a history: 4096 arms, workloads and metrics.
+        assert!(values_needed(0.05 / 4096_f64.powi(3)) < 60);
+        assert!([0.0, -1.0, f64::NAN].into_iter().all(|level| values_needed(level) > 1000));
     }
 
     #[test]

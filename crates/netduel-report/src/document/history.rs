@@ -102,10 +102,11 @@ fn changes(history: &History) -> Vec<Block> {
     }
     if table.rows.is_empty() {
         let known = history.series.iter().map(|series| series.points.len()).max().unwrap_or_default();
-        let text = match history.runs_needed() {
-            Some(needed) if known < needed => format!("None. A change can be shown from {needed} runs on."),
-            Some(_) => "None.".to_owned(),
-            None => "None. With so many series no change can be shown: select fewer by --metric, --workload or --arm.".to_owned(),
+        let needed = history.runs_needed();
+        let text = if known < needed {
+            format!("None. A change can be shown from {needed} runs on.")
+        } else {
+            "None.".to_owned()
         };
         return vec![Block::Paragraph(text.into())];
     }

@@ -21,8 +21,8 @@ pub struct HistoryDocument {
     pub question: String,
     /// Probability of any change in a history without one, over all series, at most.
     pub false_alarm_ratio: f64,
-    /// Runs from which on a change halfway can be found in a series; null with so many series that 200 runs are too few.
-    pub runs_needed: Option<usize>,
+    /// Runs from which on a change halfway can be found in a series.
+    pub runs_needed: usize,
     /// The runs in the order of their start.
     pub runs: Vec<HistoryRun>,
     /// A series for each workload, arm and metric.

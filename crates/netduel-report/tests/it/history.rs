@@ -125,7 +125,7 @@ fn change_is_found_from_the_stated_number_of_runs_on() {
     for (selection, needed) in [(&Selection::default(), 10), (&one, 8)] {
         for count in [needed - 1, needed] {
             let history = history(&runs(count, count / 2, [3.0, 2.0]), selection);
-            assert_eq!(history.runs_needed(), Some(needed as usize));
+            assert_eq!(history.runs_needed(), needed as usize);
             let changes = &series(&history, "accelerated", Metric::Throughput).changes;
             assert_eq!(changes.len(), usize::from(count == needed), "{count} of {needed}: {changes:?}");
             let page = markdown::page(&document::of_history(&history));
