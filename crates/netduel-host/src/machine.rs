@@ -113,7 +113,7 @@ fn size(text: &str) -> Option<u64> {
     text.strip_suffix('K')?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The memory nodes in the order of their numbers.
+/// The memory nodes in the order of their numbers. A kernel without NUMA lists none; with huge pages it has one node here.
 pub(crate) fn nodes(root: &Path) -> Vec<NumaNode> {
     let folder = root.join("sys/devices/system/node");
     let node = |number: u32| {
@@ -127,7 +127,21 @@ pub(crate) fn nodes(root: &Path) -> Vec<NumaNode> {
             huge_pages: huge_pages(&of.join("hugepages")),
         }
     };
-    numbers_in(&folder, "node").into_iter().map(node).collect()
+    let nodes: Vec<NumaNode> = numbers_in(&folder, "node").into_iter().map(node).collect();
+    if nodes.is_empty() { only_node(root).into_iter().collect() } else { nodes }
+}
+
+/// The whole machine as node 0, as which a kernel without NUMA counts all cores and memory. Absent without huge pages: other facts of the
+/// host have the rest.
+fn only_node(root: &Path) -> Option<NumaNode> {
+    let huge_pages = huge_pages(&root.join("sys/kernel/mm/hugepages"));
+    (!huge_pages.is_empty()).then(|| NumaNode {
+        number: 0,
+        cores: cores_in(&root.join("sys/devices/system/cpu/online")).unwrap_or_default(),
+        memory_bytes: memory(&root.join("proc/meminfo"), "MemTotal"),
+        distances: Vec::new(),
+        huge_pages,
+    })
 }
 
 /// A line of `meminfo`, in bytes.
@@ -173,6 +187,32 @@ mod tests {
         let identity = "family 25, model 1, stepping 1, microcode 0xa0011d1";
         assert_eq!(cpu_identity(cpuinfo).as_deref(), Some(identity));
         assert_eq!(cpu_identity("processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"), None);
+    }
+
+    #[test]
+    fn huge_pages_of_a_kernel_without_numa_are_those_of_node_0() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |below: &str, text: &str| {
+            let file = root.path().join(below);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, text).unwrap();
+        };
+        write("sys/devices/system/cpu/online", "0-3\n");
+        write("proc/meminfo", "MemTotal:        4194304 kB\n");
+        assert!(nodes(root.path()).is_empty());
+        write("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "512\n");
+        write("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "510\n");
+        let whole = NumaNode {
+            number: 0,
+            cores: vec![0, 1, 2, 3],
+            memory_bytes: Some(4 << 30),
+            distances: Vec::new(),
+            huge_pages: vec![HugePages { size_kib: 2048, total: 512, free: 510 }],
+        };
+        assert_eq!(nodes(root.path()), [whole]);
+        // With NUMA the machine has the sum of its nodes.
+        write("sys/devices/system/node/node1/cpulist", "2-3\n");
+        assert!(nodes(root.path()).iter().map(|node| node.number).eq([1]));
     }
 
     #[test]
