@@ -4,6 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::plan::resolved::{Lab, TreatmentAction};
 use crate::plan::spec::LabPath;
 
+/// The name of a lab that is given no other one.
+pub const DEFAULT_NAME: &str = "local";
 /// The guests.
 pub const GUESTS: [&str; 2] = ["a", "b"];
 /// All hosts of a lab: two guests, and the two machines that carry them.

@@ -233,6 +233,16 @@ fn names_too_short_to_be_sought_in_texts_are_replaced_where_they_are_values() {
     }
 }
 
+#[test]
+fn lab_and_guest_of_an_argument_are_replaced() {
+    let mut redactor = Redactor::default();
+    assert_eq!(redactor.host("lab:payroll/vault7"), "lab:host-1/host-2");
+    assert_eq!(redactor.host("lab:payroll/guest8"), "lab:host-1/host-3");
+    // Labs have this name unless they are given another one.
+    assert_eq!(redactor.host("lab:local/vault7"), "lab:local/host-2");
+    assert_eq!(redactor.text("no lab payroll; up: local (vault7)"), "no lab host-1; up: local (host-2)");
+}
+
 /// A call for each separator, within that of the one before, would end the program without a message.
 #[test]
 fn host_names_of_nothing_but_separators_are_redacted() {

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 
 use super::pseudonyms::{Kind, NAME_LEN_MIN, Pseudonyms, SOUGHT_LEN_MAX};
 use crate::ids::is_run_stamp;
+use crate::lab::DEFAULT_NAME;
 use crate::pairing::without_strings;
 
 /// Folders whose entries have names of users.
@@ -179,7 +180,13 @@ pub fn host_name(text: &str, pseudonyms: &mut Pseudonyms) -> String {
     }
     let kinds = ["ssh", "lab", "netns", "command"];
     if let Some((kind, name)) = text.split_once(':').filter(|(kind, _)| kinds.contains(kind)) {
-        return format!("{kind}:{}", host_name(name, pseudonyms));
+        return match name.split_once('/').filter(|_| kind == "lab") {
+            Some((lab, guest)) => {
+                let lab = lab_name(lab, pseudonyms);
+                format!("{kind}:{lab}/{}", host_name(guest, pseudonyms))
+            }
+            None => format!("{kind}:{}", host_name(name, pseudonyms)),
+        };
     }
     if let Some((user, host)) = text.split_once('@') {
         let host = host_name(host, pseudonyms);
@@ -202,6 +209,11 @@ pub fn host_name(text: &str, pseudonyms: &mut Pseudonyms) -> String {
         // Words about a host.
         Some(_) => replaced(text, pseudonyms, false),
     }
+}
+
+/// The pseudonym of a lab. The name of one that is given no other says nothing, and is a word of messages.
+fn lab_name(name: &str, pseudonyms: &mut Pseudonyms) -> String {
+    if name == DEFAULT_NAME { name.to_owned() } else { host_name(name, pseudonyms) }
 }
 
 /// Learns the names in a text that its form shows: home folders and USER@HOST. Notes its addresses.

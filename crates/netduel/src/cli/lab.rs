@@ -3,6 +3,7 @@ use std::ffi::OsString;
 
 use clap::{Args, Subcommand};
 use netduel_model::ids::LabName;
+use netduel_model::lab::DEFAULT_NAME;
 use netduel_model::plan::Lab;
 use netduel_model::plan::spec::LabPath;
 use netduel_model::units::BitRate;
@@ -16,7 +17,7 @@ use super::shared::JsonArgs;
 #[derive(Debug, Clone, Args)]
 pub struct LabNameArgs {
     /// Name of the lab; several labs with different names can be up at a time.
-    #[arg(long = "lab", value_name = "NAME", default_value = "local")]
+    #[arg(long = "lab", value_name = "NAME", default_value = DEFAULT_NAME)]
     pub name: LabName,
 }
 

@@ -2,6 +2,7 @@
 use std::collections::BTreeMap;
 
 use netduel_model::ids::{HostName, LabName, NAME_LEN_MAX};
+use netduel_model::lab::DEFAULT_NAME;
 use netduel_model::plan::SshHost;
 use netduel_model::socket_name::SocketName;
 
@@ -11,8 +12,6 @@ use crate::ssh::{OnFailure, SshHosts};
 use crate::{named_namespace, program, redaction};
 use netduel_model::pairing::Pairing;
 
-/// The lab of a guest that is named without one.
-const LAB_DEFAULT: &str = "local";
 /// The word for this host.
 const THIS_HOST: &str = "local";
 
@@ -101,7 +100,7 @@ pub fn check_labs(targets: &BTreeMap<HostName, Target>) -> Result<(), Failure> {
 /// The lab of a word for a guest.
 fn lab_of(word: &str) -> Option<&str> {
     let rest = word.strip_prefix("lab:")?;
-    Some(rest.split_once('/').map_or(LAB_DEFAULT, |(lab, _)| lab))
+    Some(rest.split_once('/').map_or(DEFAULT_NAME, |(lab, _)| lab))
 }
 
 fn no_lab(word: &str, lab: &str, up: &[LabName]) -> Failure {
@@ -140,7 +139,7 @@ fn argv(word: &str) -> Result<Vec<String>, Failure> {
         }
         "netns" => Ok([named_namespace::prefix(rest), words(&[&own, "agent"])].concat()),
         _ => {
-            let (lab, guest) = rest.split_once('/').unwrap_or((LAB_DEFAULT, rest));
+            let (lab, guest) = rest.split_once('/').unwrap_or((DEFAULT_NAME, rest));
             let lab = LabName::new(lab).map_err(|_| wrong("names no lab"))?;
             if guest.is_empty() || guest.starts_with('-') {
                 return Err(wrong("names no guest of a lab"));
