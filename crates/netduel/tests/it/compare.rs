@@ -153,7 +153,10 @@ fn command_lines_without_a_meaning_are_refused() {
         (&["compare", "after", "imported", copy], "both are copies of one run"),
         (&["compare", "before.json", "imported"], "both are copies of one run"),
         (&["compare", "before", "after", "--format", "csv"], "csv"),
-        (&["compare", "before", "after", "--out", "values.csv"], "csv"),
+        (
+            &["compare", "before", "after", "--out", "values.csv"],
+            "failed to write a comparison as .csv: it has no such format; use text, html, pdf, md, json, junit or github",
+        ),
         (&["compare", "before", "after", "--out", "report.docx"], ".html"),
     ] {
         let refused = bench.run(words).expect_code(2);
