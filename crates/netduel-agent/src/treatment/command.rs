@@ -66,14 +66,14 @@ impl Change for HeldChange {
     }
 }
 
-/// The record of a change that the caller makes. `what` names it, as a list of words; `limit` is that of the undo.
+/// The record of a change that the caller makes. `what` names it in place of a command; `limit` is that of the undo.
 pub(super) fn hold(
-    what: &[String],
+    what: &str,
     undo: &[String],
     limit: Duration,
 ) -> Result<(CommandOriginal, HeldChange), TreatmentError> {
-    let limit_s = Some(limit.as_secs());
-    Ok((CommandOriginal { command: what.to_vec(), undo: undo.to_vec(), mark: mark()?, limit_s }, HeldChange))
+    let (command, limit_s) = (vec![what.to_owned()], Some(limit.as_secs()));
+    Ok((CommandOriginal { command, undo: undo.to_vec(), mark: mark()?, limit_s }, HeldChange))
 }
 
 fn mark() -> Result<String, TreatmentError> {
@@ -105,5 +105,18 @@ impl Change for CommandChange {
     /// Nothing tells what it changed.
     fn read_back(&self) -> Result<(), TreatmentError> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn change_of_the_caller_is_named_as_it_was_given() {
+        let undo = ["az".to_owned(), "start".to_owned()];
+        let (original, _) = hold("accelerated networking of n off", &undo, Duration::from_secs(9)).unwrap();
+        assert_eq!(original.what(), "`accelerated networking of n off`");
+        assert_eq!((original.by_hand().as_str(), original.limit()), ("`az start`", Duration::from_secs(9)));
     }
 }

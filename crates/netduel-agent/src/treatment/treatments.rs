@@ -78,11 +78,11 @@ impl Treatments {
     }
 
     /// Keeps the undo of a change that the caller makes itself, after this: a command of `undo`, which runs when this is dropped, or by the
-    /// guard when this process is gone. `what` names the change; `limit` is that of the undo.
+    /// guard when this process is gone. `what` names the change in messages; `limit` is that of the undo.
     ///
     /// # Errors
     /// When there is no guard; the change must not be made then.
-    pub fn hold(&mut self, what: &[String], undo: &[String], limit: Duration) -> Result<(), TreatmentError> {
+    pub fn hold(&mut self, what: &str, undo: &[String], limit: Duration) -> Result<(), TreatmentError> {
         let (original, change) = command::hold(what, undo, limit)?;
         self.apply_one(original.into(), Box::new(change))
     }

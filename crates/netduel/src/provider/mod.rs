@@ -4,13 +4,14 @@ mod home;
 mod present;
 mod refusal;
 mod shutdown;
+mod state;
 pub mod undo;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use netduel_agent::treatment::{GuardCommand, Treatments, recover};
 use netduel_azure::az::process::AzProcess;
-use netduel_azure::resource::{self, Machine, Place};
+use netduel_azure::resource::{self, Machine};
 use netduel_control::coordinator::{GuestCheck, HostChange, NoProvider, Provider, ProviderError};
 use netduel_model::ids::HostName;
 use netduel_model::plan::{Arm, ResolvedPlan, TreatmentAction};
@@ -23,6 +24,7 @@ use crate::signal;
 pub use home::Home;
 use refusal::{failed, guardless, refused, with_log};
 use shutdown::NextShutdown;
+use state::{Resource, State};
 use undo::{UNDO_LIMIT, Undo};
 
 /// How long a guest may take to show that a virtual function came or went, when its VM runs: a switch takes some seconds.
@@ -40,7 +42,7 @@ pub fn check(plan: &ResolvedPlan, may_stop: bool, home: &Home) -> Result<(), Fai
         return Err(Failure::message(Kind::Usage, text)
             .remedy("permit it with --allow-deallocate, or leave the treatment out"));
     }
-    if let Some(action) = actions().find(|action| Resource::of(action, home).is_none()) {
+    if let Some(action) = actions().find(|action| State::of(action, home).is_none()) {
         let text =
             format!("failed to run the plan: the treatment \"{}\" has no resource group", action.words());
         return Err(Failure::message(Kind::Usage, text).remedy("add resource-group = \"NAME\" to it"));
@@ -85,34 +87,6 @@ pub fn of(
     }))
 }
 
-/// What is changed.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Resource {
-    /// The proximity placement group of a VM.
-    Placement { place: Place, vm: String },
-    /// Accelerated networking of a NIC.
-    Nic { place: Place, nic: String },
-}
-
-/// A state of a resource.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum State {
-    /// The group, by name or id.
-    Placement(Option<String>),
-    Accelerated(bool),
-}
-
-impl State {
-    fn is(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Placement(one), Self::Placement(other)) => {
-                resource::is_same_placement(one.as_deref(), other.as_deref())
-            }
-            _ => self == other,
-        }
-    }
-}
-
 /// What is known of a resource.
 #[derive(Debug, Clone)]
 struct Known {
@@ -146,77 +120,11 @@ struct AzureProvider {
     held: Treatments,
     resources: BTreeMap<Resource, Known>,
     /// The changes of each host that are due.
-    pending: BTreeMap<HostName, Vec<(Resource, State)>>,
+    pending: BTreeMap<HostName, Vec<State>>,
     /// VMs whose start is with the guard.
     to_start: Vec<Machine>,
     /// After it no VM of the bed is started.
     shutdown: Option<NextShutdown>,
-}
-
-impl Resource {
-    fn of(action: &TreatmentAction, home: &Home) -> Option<(Self, State)> {
-        let place = |own: &Option<String>| {
-            let group = own.clone().or_else(|| home.group.clone())?;
-            Some(Place { subscription: home.subscription.clone(), group })
-        };
-        match action {
-            TreatmentAction::AzureNic { nic, resource_group, accelerated } => Some((
-                Self::Nic { place: place(resource_group)?, nic: nic.clone() },
-                State::Accelerated(*accelerated),
-            )),
-            TreatmentAction::AzurePlacement { vm, group, resource_group } => Some((
-                Self::Placement { place: place(resource_group)?, vm: vm.clone() },
-                State::Placement(Some(group.clone())),
-            )),
-            _ => None,
-        }
-    }
-
-    fn words(&self, state: &State) -> String {
-        match (self, state) {
-            (Self::Nic { nic, .. }, State::Accelerated(on)) => {
-                format!("accelerated networking of {nic} {}", if *on { "on" } else { "off" })
-            }
-            (Self::Placement { vm, .. }, State::Placement(Some(group))) => {
-                format!("{vm} in the proximity group {}", group.rsplit('/').next().unwrap_or_default())
-            }
-            (Self::Placement { vm, .. } | Self::Nic { nic: vm, .. }, _) => {
-                format!("{vm} in no proximity group")
-            }
-        }
-    }
-
-    /// The command that a person gives a NIC this state with; `None` for a placement.
-    fn switch(&self, state: &State) -> Option<String> {
-        let (Self::Nic { place, nic }, State::Accelerated(on)) = (self, state) else { return None };
-        let name = format!("--resource-group {} --name {nic}", place.group);
-        Some(format!("az network nic update {name} --accelerated-networking {on}"))
-    }
-
-    /// What its guest must show in a state; nothing of a placement. A NIC without a MAC address cannot be found in the guest: it is not verified,
-    /// and that is no success.
-    fn check(&self, state: &State, mac: Option<String>) -> Result<Option<GuestCheck>, ProviderError> {
-        let (Self::Nic { nic, .. }, State::Accelerated(on)) = (self, state) else { return Ok(None) };
-        match mac {
-            Some(mac) => Ok(Some(GuestCheck { nic: nic.clone(), mac, has_vf: *on })),
-            None => Err(ProviderError::WhileRunning(format!(
-                "Azure names no MAC address of {nic}, so its VM cannot show whether it was switched"
-            ))),
-        }
-    }
-
-    /// The command that returns it to a state; `stops`: with its VM stopped.
-    fn undo(&self, original: &State, stops: bool) -> Undo {
-        match (self, original) {
-            (Self::Nic { place, nic }, State::Accelerated(accelerated)) => {
-                Undo::Nic { place: place.clone(), nic: nic.clone(), accelerated: *accelerated, stops }
-            }
-            (Self::Placement { place, vm } | Self::Nic { place, nic: vm }, state) => {
-                let group = if let State::Placement(group) = state { group.clone() } else { None };
-                Undo::Placement { place: place.clone(), vm: vm.clone(), group }
-            }
-        }
-    }
 }
 
 impl AzureProvider {
@@ -224,7 +132,7 @@ impl AzureProvider {
     fn read(&mut self, resource: &Resource) -> Result<Found, ProviderError> {
         let read = match resource {
             Resource::Nic { place, nic } => resource::nic(&mut self.az, place, nic).map(|found| Found {
-                state: State::Accelerated(found.accelerated),
+                state: State::Nic { place: place.clone(), nic: nic.clone(), accelerated: found.accelerated },
                 machine: found.machine,
                 mac: found.mac,
                 subscription: found.subscription,
@@ -232,7 +140,7 @@ impl AzureProvider {
             Resource::Placement { place, vm } => {
                 let machine = Machine { place: place.clone(), name: vm.clone() };
                 resource::placement(&mut self.az, &machine).map(|found| Found {
-                    state: State::Placement(found.group),
+                    state: State::Placement { place: place.clone(), vm: vm.clone(), group: found.group },
                     machine: Some(machine),
                     mac: None,
                     subscription: found.subscription,
@@ -242,15 +150,12 @@ impl AzureProvider {
         read.map_err(failed)
     }
 
-    /// The resource of a treatment, and the state that the treatment wants. A resource is read when it is met first.
-    fn meet(
-        &mut self,
-        host: &HostName,
-        action: &TreatmentAction,
-    ) -> Result<Option<(Resource, State)>, ProviderError> {
-        let Some((resource, state)) = Resource::of(action, &self.home) else { return Ok(None) };
+    /// The state that a treatment wants. Its resource is read when it is met first.
+    fn meet(&mut self, host: &HostName, action: &TreatmentAction) -> Result<Option<State>, ProviderError> {
+        let Some(state) = State::of(action, &self.home) else { return Ok(None) };
+        let resource = state.resource();
         if self.resources.contains_key(&resource) {
-            return Ok(Some((resource, state)));
+            return Ok(Some(state));
         }
         let Found { state: found, machine, mac, subscription } = self.read(&resource)?;
         if self.home.subscription.is_none() && subscription.is_some() && self.resources.is_empty() {
@@ -258,9 +163,9 @@ impl AzureProvider {
             self.home.subscription = subscription;
             return self.meet(host, action);
         }
-        let original = self.home.original(&resource, &found);
-        self.refuse_no_difference((host, action), &resource, &original)?;
-        if let Some(message) = self.home.doubt(&resource, &found, &original) {
+        let original = self.home.original(&found);
+        self.refuse_no_difference((host, action), &original)?;
+        if let Some(message) = self.home.doubt(&found, &original) {
             tell(&message);
         }
         let is_left = !original.is(&found);
@@ -270,7 +175,7 @@ impl AzureProvider {
             // The arms that remain may all want the present state.
             self.hold(&resource, false)?;
         }
-        Ok(Some((resource, state)))
+        Ok(Some(state))
     }
 
     /// Refuses a state that a resource has anyway and that an arm wants, when another arm leaves the resource as it is: they would not differ by it.
@@ -278,36 +183,33 @@ impl AzureProvider {
     fn refuse_no_difference(
         &self,
         (host, action): (&HostName, &TreatmentAction),
-        resource: &Resource,
         original: &State,
     ) -> Result<(), ProviderError> {
+        let resource = original.resource();
         let wanted = |arm: &Arm| {
-            arm.treatments.iter().find_map(|treatment| {
-                let (changed, state) = Resource::of(&treatment.action, &self.home)?;
-                (changed == *resource).then_some(state)
-            })
+            let mut states = arm.treatments.iter().filter_map(|one| State::of(&one.action, &self.home));
+            states.find(|state| state.resource() == resource)
         };
         let arms = &self.plan.arms;
-        let is_left = match resource {
-            Resource::Placement { .. } => arms.iter().any(|arm| wanted(arm).is_none()),
-            Resource::Nic { .. } => self.plan.arm_that_leaves(host, action).is_some(),
+        let is_left = match original {
+            State::Placement { .. } => arms.iter().any(|arm| wanted(arm).is_none()),
+            State::Nic { .. } => self.plan.arm_that_leaves(host, action).is_some(),
         };
         if !is_left || !arms.iter().filter_map(wanted).any(|state| original.is(&state)) {
             return Ok(());
         }
-        let (how, remedy) = match resource {
-            Resource::Placement { .. } => ("there", "take it out of the group".to_owned()),
+        let (how, remedy) = match original {
+            State::Placement { .. } => ("there", "take it out of the group".to_owned()),
             // The state may be that of a run whose undo was lost.
-            Resource::Nic { .. } => {
-                let other = State::Accelerated(!original.is(&State::Accelerated(true)));
-                let switch = self.home.command(&resource.switch(&other).unwrap_or_default());
+            State::Nic { place, nic, accelerated } => {
+                let switch = self.home.command(&state::switch(place, nic, !accelerated));
                 let lost = format!("if a run that ended early left it so, return it with `{switch}`");
                 ("so", format!("{lost}; else write the other value of `accelerated`"))
             }
         };
         Err(ProviderError::Failed(format!(
             "{}: it is {how} without the treatment, too, so the arms do not differ by it; {remedy}, or leave the treatment out",
-            resource.words(original)
+            original.words()
         )))
     }
 
@@ -318,33 +220,32 @@ impl AzureProvider {
         if known.held.is_some_and(|held| held || !stops) {
             return Ok(());
         }
-        let undo = resource.undo(&known.original, stops);
-        let what: Vec<String> = resource.words(&known.original).split(' ').map(str::to_owned).collect();
         let next = self.shutdown.as_ref().zip(known.machine.as_ref());
-        let undo = undo.command(next.and_then(|(next, machine)| next.unix_s_of(machine)));
-        self.held.hold(&what, &undo, UNDO_LIMIT).map_err(guardless)?;
+        let shutdown_unix_s = next.and_then(|(next, machine)| next.unix_s_of(machine));
+        let undo = known.original.undo(stops).command(shutdown_unix_s);
+        self.held.hold(&known.original.words(), &undo, UNDO_LIMIT).map_err(guardless)?;
         known.held = Some(stops);
         Ok(())
     }
 
     /// Makes one change; the MAC address of a NIC after it, as far as Azure names one.
-    fn set(&mut self, resource: &Resource, state: &State) -> Result<Option<String>, ProviderError> {
-        if let Some(known) = self.resources.get_mut(resource) {
+    fn set(&mut self, state: &State) -> Result<Option<String>, ProviderError> {
+        let resource = state.resource();
+        if let Some(known) = self.resources.get_mut(&resource) {
             known.current = None;
         }
-        let in_words = |error| refused(error, &resource.words(state));
-        let mac = match (resource, state) {
-            (Resource::Nic { place, nic }, State::Accelerated(on)) => {
-                resource::set_accelerated(&mut self.az, place, nic, *on).map_err(in_words)?.mac
+        let in_words = |error| refused(error, &state.words());
+        let mac = match state {
+            State::Nic { place, nic, accelerated } => {
+                resource::set_accelerated(&mut self.az, place, nic, *accelerated).map_err(in_words)?.mac
             }
-            (Resource::Placement { place, vm } | Resource::Nic { place, nic: vm }, state) => {
-                let group = if let State::Placement(group) = state { group.as_deref() } else { None };
+            State::Placement { place, vm, group } => {
                 let machine = Machine { place: place.clone(), name: vm.clone() };
-                resource::set_placement(&mut self.az, &machine, group).map_err(in_words)?;
+                resource::set_placement(&mut self.az, &machine, group.as_deref()).map_err(in_words)?;
                 None
             }
         };
-        if let Some(known) = self.resources.get_mut(resource) {
+        if let Some(known) = self.resources.get_mut(&resource) {
             known.current = Some(state.clone());
             known.keep_mac(mac.as_ref());
         }
@@ -368,33 +269,33 @@ impl AzureProvider {
         self.shutdown.as_ref().map_or(Ok(()), |next| next.refuse(&change.words, machine))
     }
 
-    fn due(&self, change: &HostChange) -> Vec<(Resource, State)> {
+    fn due(&self, change: &HostChange) -> Vec<State> {
         self.pending.get(&change.host).cloned().unwrap_or_default()
     }
 }
 
 impl Provider for AzureProvider {
     fn pending(&mut self, wanted: &[(HostName, TreatmentAction)]) -> Result<Vec<HostChange>, ProviderError> {
-        let mut states: Vec<(HostName, Resource, State)> = Vec::new();
+        let mut states: Vec<(HostName, State)> = Vec::new();
         for (host, action) in wanted {
-            if let Some((resource, state)) = self.meet(host, action)? {
-                states.push((host.clone(), resource, state));
+            if let Some(state) = self.meet(host, action)? {
+                states.push((host.clone(), state));
             }
         }
         for (resource, known) in &self.resources {
-            if states.iter().all(|(_, wanted, _)| wanted != resource) {
-                states.push((known.host.clone(), resource.clone(), known.original.clone()));
+            if states.iter().all(|(_, wanted)| wanted.resource() != *resource) {
+                states.push((known.host.clone(), known.original.clone()));
             }
         }
         self.pending.clear();
         let mut changes: Vec<HostChange> = Vec::new();
-        for (host, resource, state) in states {
-            let known = self.resources.get(&resource);
+        for (host, state) in states {
+            let known = self.resources.get(&state.resource());
             if known.and_then(|known| known.current.as_ref()).is_some_and(|current| current.is(&state)) {
                 continue;
             }
-            let words = resource.words(&state);
-            let needs_stop = matches!(resource, Resource::Placement { .. });
+            let words = state.words();
+            let needs_stop = matches!(state, State::Placement { .. });
             match changes.iter_mut().find(|change| change.host == host) {
                 Some(change) => {
                     change.words = format!("{}, {words}", change.words);
@@ -402,24 +303,24 @@ impl Provider for AzureProvider {
                 }
                 None => changes.push(HostChange { host: host.clone(), words, needs_stop }),
             }
-            self.pending.entry(host).or_default().push((resource, state));
+            self.pending.entry(host).or_default().push(state);
         }
         Ok(changes)
     }
 
     fn change(&mut self, change: &HostChange) -> Result<Vec<GuestCheck>, ProviderError> {
         let mut checks = Vec::new();
-        for (resource, state) in self.due(change) {
-            self.hold(&resource, false)?;
-            let mac = self.set(&resource, &state)?;
-            checks.extend(resource.check(&state, mac)?);
+        for state in self.due(change) {
+            self.hold(&state.resource(), false)?;
+            let mac = self.set(&state)?;
+            checks.extend(state.check(mac)?);
         }
         Ok(checks)
     }
 
     fn change_stopped(&mut self, change: &HostChange) -> Result<Vec<GuestCheck>, ProviderError> {
         let due = self.due(change);
-        let mut known = due.iter().filter_map(|(resource, _)| self.resources.get(resource));
+        let mut known = due.iter().filter_map(|state| self.resources.get(&state.resource()));
         let Some(machine) = known.find_map(|known| known.machine.clone()) else {
             return Err(ProviderError::Failed(format!(
                 "{}: the NIC is not attached to a VM, so none can be stopped; attach it, or name another NIC in the plan",
@@ -430,37 +331,37 @@ impl Provider for AzureProvider {
         if !self.to_start.contains(&machine) {
             self.refuse_set(change, &machine)?;
             let undo = Undo::Start { place: machine.place.clone(), vm: machine.name.clone() };
-            let what = ["the", "stop", "of", machine.name.as_str()].map(str::to_owned);
+            let what = format!("the stop of {}", machine.name);
             let shutdown_unix_s = self.shutdown.as_ref().and_then(|next| next.unix_s_of(&machine));
             self.held.hold(&what, &undo.command(shutdown_unix_s), UNDO_LIMIT).map_err(guardless)?;
             self.to_start.push(machine.clone());
         }
-        for (resource, _) in &due {
-            self.hold(resource, true)?;
+        for state in &due {
+            self.hold(&state.resource(), true)?;
         }
         resource::stop(&mut self.az, &machine).map_err(failed)?;
-        for (resource, state) in &due {
-            self.set(resource, state).map_err(|error| with_log(error, resource, &self.home))?;
+        for state in &due {
+            self.set(state).map_err(|error| with_log(error, state.place(), &self.home))?;
         }
         self.refuse_after_shutdown(change, &machine)?;
         resource::start(&mut self.az, &machine).map_err(failed)?;
         let mut checks = Vec::new();
-        for (resource, state) in &due {
+        for state in &due {
             // The NIC of a stopped VM may have no MAC address.
-            let mac = match resource {
-                Resource::Nic { place, nic } => resource::nic(&mut self.az, place, nic).map_err(failed)?.mac,
-                Resource::Placement { .. } => None,
+            let mac = match state {
+                State::Nic { place, nic, .. } => resource::nic(&mut self.az, place, nic).map_err(failed)?.mac,
+                State::Placement { .. } => None,
             };
-            if let Some(known) = self.resources.get_mut(resource) {
+            if let Some(known) = self.resources.get_mut(&state.resource()) {
                 known.keep_mac(mac.as_ref());
             }
-            checks.extend(resource.check(state, mac)?);
+            checks.extend(state.check(mac)?);
         }
         Ok(checks)
     }
 
     fn present(&self) -> Vec<(HostName, GuestCheck)> {
-        self.resources.iter().filter_map(|(resource, known)| known.shown(resource)).collect()
+        self.resources.values().filter_map(Known::shown).collect()
     }
 
     fn may_stop(&self) -> bool {

@@ -2,7 +2,8 @@
 use netduel_control::coordinator::GuestCheck;
 use netduel_model::ids::HostName;
 
-use super::{Known, Resource, State};
+use super::Known;
+use super::state::State;
 
 impl Known {
     /// Keeps the MAC address that Azure names. The NIC of a stopped VM may have none.
@@ -13,9 +14,9 @@ impl Known {
     }
 
     /// What the guest must show; nothing of a placement, and of a NIC whose state or MAC address is not known.
-    pub(super) fn shown(&self, resource: &Resource) -> Option<(HostName, GuestCheck)> {
-        let Resource::Nic { nic, .. } = resource else { return None };
-        let Some(State::Accelerated(has_vf)) = self.current else { return None };
-        Some((self.host.clone(), GuestCheck { nic: nic.clone(), mac: self.mac.clone()?, has_vf }))
+    pub(super) fn shown(&self) -> Option<(HostName, GuestCheck)> {
+        let Some(State::Nic { nic, accelerated, .. }) = &self.current else { return None };
+        let check = GuestCheck { nic: nic.clone(), mac: self.mac.clone()?, has_vf: *accelerated };
+        Some((self.host.clone(), check))
     }
 }

@@ -2,9 +2,10 @@
 use netduel_agent::treatment::TreatmentError;
 use netduel_azure::az::CallError;
 use netduel_azure::az::cause::Cause;
+use netduel_azure::resource::Place;
 use netduel_control::coordinator::ProviderError;
 
-use super::{Home, Resource};
+use super::home::Home;
 use crate::exit::chain;
 
 /// Codes of Azure for a change that it does not make while the VM runs. No stop of a VM cures others, as a missing permission, a lock, a policy
@@ -31,9 +32,8 @@ pub(super) fn refused(error: CallError, words: &str) -> ProviderError {
     }
 }
 
-/// A refusal of a change although the VM was stopped, with what may show the reason.
-pub(super) fn with_log(error: ProviderError, resource: &Resource, home: &Home) -> ProviderError {
-    let (Resource::Placement { place, .. } | Resource::Nic { place, .. }) = resource;
+/// A refusal of a change although the VM was stopped, with what may show the reason. `place` is that of the resource.
+pub(super) fn with_log(error: ProviderError, place: &Place, home: &Home) -> ProviderError {
     match error {
         ProviderError::WhileRunning(reason) => {
             let log = format!("az monitor activity-log list --resource-group {}", place.group);
@@ -59,20 +59,17 @@ pub(super) fn guardless(error: TreatmentError) -> ProviderError {
 
 #[cfg(test)]
 mod tests {
-    use netduel_azure::resource::Place;
-
     use super::*;
 
     #[test]
     fn log_that_may_show_the_reason_is_that_of_the_named_subscription() {
         let place = Place { subscription: Some("2".to_owned()), group: "g".to_owned() };
-        let resource = Resource::Nic { place, nic: "n".to_owned() };
         for (named, command) in [
             (None, "`az monitor activity-log list --resource-group g`"),
             (Some("paid"), "`az monitor activity-log list --resource-group g --subscription paid`"),
         ] {
             let home = Home { named: named.map(str::to_owned), ..Home::default() };
-            let error = with_log(ProviderError::WhileRunning("no".to_owned()), &resource, &home);
+            let error = with_log(ProviderError::WhileRunning("no".to_owned()), &place, &home);
             assert_eq!(error.to_string(), format!("no; {command} may show why"));
         }
     }
