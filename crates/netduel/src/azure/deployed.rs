@@ -48,6 +48,16 @@ pub struct Remedies<'t> {
     pub several: &'t str,
 }
 
+/// A bed that was chosen.
+pub struct Chosen {
+    /// Its group.
+    pub group: Group,
+    /// Its tags.
+    pub tags: Tags,
+    /// All beds of the subscription; absent where the bed was found by its name.
+    pub listed: Option<Vec<(Group, Tags)>>,
+}
+
 /// The bed with a name; without a name the only one, of those that no other user created and that Azure is not deleting if there are such.
 pub fn choose(
     az: &mut dyn Az,
@@ -55,31 +65,33 @@ pub fn choose(
     subscription: &Subscription,
     doing: &str,
     remedies: &Remedies<'_>,
-) -> Result<(Group, Tags), Failure> {
+) -> Result<Chosen, Failure> {
     let failed = |error: BedError| failed(doing, error);
-    let group = if let Some(name) = name {
+    let (group, listed) = if let Some(name) = name {
         let found = groups::find(az, name, subscription).map_err(|error| match error {
             BedError::NotOurs { .. } => {
                 failed(error).remedy(format!("`{}` shows all beds", subscription.list()))
             }
             error => failed(error),
         })?;
-        found.ok_or_else(|| {
+        let group = found.ok_or_else(|| {
             known::forget_gone(subscription, |other| other != name);
             let (bed, list) = (name.to_owned(), subscription.list());
             failed(BedError::NoBed { bed, subscription: subscription.name.clone(), list })
-        })?
+        })?;
+        (group, None)
     } else {
         let beds = groups::list(az, subscription).map_err(|error| failed(error.into()))?;
         known::forget_gone(subscription, |bed| beds.iter().any(|(_, tags)| tags.bed == bed));
         let user = subscription.user.as_deref();
-        let beds = preferred(beds, |(_, tags)| !tags.is_of_other(user));
-        only(preferred(beds, |(group, _)| !group.is_being_deleted()), subscription, remedies)?
+        let own = preferred(beds.clone(), |(_, tags)| !tags.is_of_other(user));
+        let group = only(preferred(own, |(group, _)| !group.is_being_deleted()), subscription, remedies)?;
+        (group, Some(beds))
     };
     // A group that was found has the tag.
     let tags =
         group.bed().ok_or_else(|| Failure::message(Kind::Internal, "the group of the bed has no tag"))?;
-    Ok((group, tags))
+    Ok(Chosen { group, tags, listed })
 }
 
 /// A bed with what Azure claims of it.
@@ -105,11 +117,11 @@ impl Deployed {
         let subscription = Subscription::find(az, subscription).map_err(failed)?;
         let none = "create one with `netduel azure up BED.toml`";
         let remedies = Remedies { none, several: "name one with --bed" };
-        let (group, tags) = choose(az, name.as_deref(), &subscription, &doing, &remedies)?;
+        let Chosen { group, tags, listed } = choose(az, name.as_deref(), &subscription, &doing, &remedies)?;
         if group.is_being_deleted() {
             return Err(failed(BedError::BeingDeleted { bed: tags.bed, list: subscription.list() }));
         }
-        old::warn(az, &subscription, None, now_unix_s());
+        old::warn(az, &subscription, listed, None, now_unix_s());
         let inventory = inventory::look_up(az, &group, &tags, &subscription).map_err(failed)?;
         Ok(Self { subscription, group, tags, inventory })
     }

@@ -33,7 +33,7 @@ use crate::exit::{Failure, Kind, OrFail as _};
 use crate::program;
 pub use bed_file::check_fit;
 use bed_file::read_bed;
-use deployed::{Remedies, Wanted, choose, doing};
+use deployed::{Chosen, Remedies, Wanted, choose, doing};
 use document::print_beds;
 use prices::CheckPrice;
 use session::{az, failed, now_unix_s};
@@ -133,13 +133,13 @@ fn down(
     let subscription = Subscription::find(az, wanted).map_err(|error| failed(&doing, error))?;
     let several = format!("name one, for example `{}`", subscription.down("NAME"));
     let remedies = Remedies { none: "name another subscription with --subscription", several: &several };
-    let (group, tags) = choose(az, name.as_deref(), &subscription, &doing, &remedies)?;
+    let Chosen { group, tags, listed } = choose(az, name.as_deref(), &subscription, &doing, &remedies)?;
     let name = tags.bed.as_str();
     if deletion.yes && tags.is_of_other(subscription.user.as_deref()) {
         return Err(failed(&doing, BedError::OfOther { bed: name.to_owned() })
             .remedy("repeat the command in a terminal without --yes, which asks"));
     }
-    old::warn(az, &subscription, Some(name), now_unix_s());
+    old::warn(az, &subscription, listed, Some(name), now_unix_s());
     let foreign = groups::foreign(az, &group, name, &subscription);
     let foreign = foreign.map_err(|error| failed(&doing, error.into()))?;
     if deletion.yes && !deletion.with_everything && !foreign.is_empty() {

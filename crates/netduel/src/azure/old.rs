@@ -20,9 +20,16 @@ const DAY_S: u64 = 24 * 60 * 60;
 /// Time limit of a search that only warns: its three calls take 2 s to 7 s in all.
 const SEARCH_LIMIT_NS: u64 = 10_000_000_000;
 
-/// Warns of the old beds of a subscription, except one. An error here is no reason to stop: the command itself has the subscription, too.
-pub fn warn(az: &mut dyn Az, subscription: &Subscription, except: Option<&str>, now_unix_s: u64) {
-    let beds = groups::list(az, subscription).unwrap_or_default();
+/// Warns of the old beds of a subscription, except one. `listed` are its beds where the command has listed them already. An error here is no reason
+/// to stop: the command itself has the subscription, too.
+pub fn warn(
+    az: &mut dyn Az,
+    subscription: &Subscription,
+    listed: Option<Vec<(Group, Tags)>>,
+    except: Option<&str>,
+    now_unix_s: u64,
+) {
+    let beds = listed.unwrap_or_else(|| groups::list(az, subscription).unwrap_or_default());
     let others = beds.iter().filter(|(_, tags)| Some(tags.bed.as_str()) != except);
     warn_of(others, subscription, now_unix_s);
 }
@@ -35,7 +42,7 @@ pub fn warn_of_all(az: &mut dyn Az, is_quiet: bool) {
     }
     let mut az = Until { az, end_ns: monotonic_ns().saturating_add(SEARCH_LIMIT_NS) };
     if let Ok(subscription) = Subscription::find(&mut az, None) {
-        warn(&mut az, &subscription, None, now_unix_s());
+        warn(&mut az, &subscription, None, None, now_unix_s());
     }
 }
 

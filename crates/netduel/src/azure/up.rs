@@ -38,7 +38,7 @@ pub fn command(path: &Path, ssh_from: &[Prefix], json: bool) -> Result<(), Failu
     let prepared =
         prepare(az, &bed, now_unix_s(), prices::known(&bed)).map_err(|error| refused(&doing, error))?;
     prepared.price.iter().for_each(|price| prices::keep(&bed, price));
-    old::warn(az, &prepared.subscription, None, now_unix_s());
+    old::warn(az, &prepared.subscription, None, None, now_unix_s());
     announce(&bed, &prepared);
     if !prepared.exists {
         host_keys::forget(&bed.name);

@@ -274,8 +274,11 @@ fn down_without_a_bed_deletes_the_only_one_and_none_of_several() {
     );
     assert!(scene.at("exists").exists());
     scene.answer("group list", prints(&json!([group("x")])));
+    let lists = |scene: &Scene| scene.calls().lines().filter(|call| call.starts_with("group list")).count();
+    let before = lists(&scene);
     let down = scene.run(&["azure", "down", "--yes", "--json"]).expect_code(0);
     assert_eq!(down.json()["removed"], json!(["x"]));
+    assert_eq!(lists(&scene) - before, 1, "{}", scene.calls());
     assert!(!scene.at("exists").exists() && scene.calls().contains("group delete --name netduel-x"));
     scene.answer("group list", prints(&json!([])));
     let none = scene.run(&["azure", "down", "--yes"]).expect_code(12).stderr;

@@ -381,3 +381,17 @@ fn bed_is_the_only_one_or_the_named_one() {
     assert_names(&error, &["there is no bed x"]);
     assert!(!scene.calls().contains("vm list"), "{}", scene.calls());
 }
+
+#[test]
+fn only_bed_is_found_with_one_list_of_all_beds() {
+    let mut scene = Scene::new();
+    // It is older than its shutdown, so that it is in the warning, too.
+    let tags = json!({ "netduel": "x", "netduel-created": "1700000000", "netduel-shutdown": "19:00" });
+    let group = json!({ "name": "netduel-x", "location": "westeurope", "tags": tags });
+    scene.answer("group list", prints(&json!([group])));
+    scene.answer("vm list --resource-group", prints(&machines("VM deallocated")));
+    let error = scene.run(&["azure", "run", "plan.toml"]).expect_code(12).stderr;
+    assert_names(&error, &["the bed x does not run", "warning: the bed x is older than its shutdown"]);
+    let lists = scene.calls().lines().filter(|call| call.starts_with("group list")).count();
+    assert_eq!(lists, 1, "{}", scene.calls());
+}
