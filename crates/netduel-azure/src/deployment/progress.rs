@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use netduel_model::bed::Bed;
+use netduel_model::json_text::quoted;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -66,8 +67,9 @@ pub struct HostNic {
 #[serde(rename_all = "camelCase")]
 struct Deployment {
     provisioning_state: String,
+    /// [`Outputs`] when it succeeded. Others may have a part of them.
     #[serde(default)]
-    outputs: Option<Outputs>,
+    outputs: Option<Value>,
     #[serde(default)]
     error: Option<Value>,
 }
@@ -224,10 +226,14 @@ fn failures(bed: &Bed, deployment: &Deployment, operations: &[Operation]) -> Vec
     vec![Failure { resource: "the bed".to_owned(), cause }]
 }
 
+/// The VMs of a deployment that succeeded.
 fn hosts(deployment: Deployment) -> Result<Vec<Host>, BedError> {
+    let command = || "az deployment group show".to_owned();
     let outputs = deployment.outputs.ok_or_else(|| CallError::Answer {
-        command: "az deployment group show".to_owned(),
+        command: command(),
         reason: "the deployment has no outputs".to_owned(),
     })?;
+    let outputs: Outputs = serde_json::from_value(outputs)
+        .map_err(|error| CallError::Answer { command: command(), reason: quoted(&error.to_string()) })?;
     Ok(outputs.hosts.value)
 }
