@@ -198,9 +198,7 @@ pub enum BedError {
     #[error("{}", failures(.0))]
     Failed(Vec<Failure>),
     /// The deployment did not end in time.
-    #[error(
-        "the deployment did not end within {minutes} min; Azure may still complete it: `netduel azure up` continues it"
-    )]
+    #[error("the deployment did not end within {minutes} min; Azure may still complete it")]
     TooLong {
         /// The limit.
         minutes: u64,

@@ -282,3 +282,29 @@ fn read_key(path: &str) -> Result<PublicKey, Failure> {
         Failure::caused(Kind::Usage, text, error)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use netduel_model::bed::parse;
+
+    use super::*;
+
+    fn bed() -> Bed {
+        let text = "name = \"x\"\nregion = \"westeurope\"\nsize = \"Standard_D4s_v3\"\n";
+        parse(text, "x.toml").unwrap_or_else(|errors| panic!("{errors}"))
+    }
+
+    #[test]
+    fn deployment_that_takes_too_long_is_completed_by_one_command_with_the_bed_file() {
+        let resources = [("VM vm1", State::Succeeded), ("VM vm2", State::Running)];
+        let resources = BTreeMap::from(resources.map(|(name, state)| (name.to_owned(), state)));
+        let prefix = Prefix::of_public(Ipv4Addr::new(20, 0, 0, 7)).expect("a public address");
+        let commands = (up_command(Path::new("my beds/x.toml"), &[prefix]), "netduel azure down x");
+        let error = BedError::TooLong { minutes: progress::LIMIT_MIN };
+        let text = with_remains("create the bed x", error, &bed(), &commands, &resources).to_string();
+        let complete = "complete it with `netduel azure up 'my beds/x.toml' --ssh-from 20.0.0.7/32`, or";
+        assert!(text.contains(complete), "{text}");
+        assert_eq!(text.matches("netduel azure up").count(), 1, "{text}");
+        assert!(text.contains("(created: VM vm1; in progress: VM vm2)"), "{text}");
+    }
+}
