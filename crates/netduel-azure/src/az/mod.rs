@@ -144,6 +144,12 @@ pub(crate) fn mac(text: &str) -> String {
     text.replace('-', ":").to_ascii_lowercase()
 }
 
+/// The name of a command for people, without its options: they are tags, paths and ids, and no cause is in them.
+pub(crate) fn name(words: &[&str]) -> String {
+    let named = words.iter().copied().take_while(|word| !word.starts_with("--"));
+    shown(&named.collect::<Vec<_>>())
+}
+
 /// A command for people, quoted for a shell.
 pub fn shown(words: &[&str]) -> String {
     shell::line(std::iter::once("az").chain(words.iter().copied()))
@@ -171,6 +177,13 @@ mod tests {
         let mut az = Answering(format!("\"{}\"", "x".repeat(1 << 20)));
         let error = ask::<u32>(&mut az, &["vm", "list"]).unwrap_err().to_string();
         assert!(error.contains("string \"xxx") && error.len() < 1000, "{error:.1000}");
+    }
+
+    #[test]
+    fn name_of_a_command_has_no_options() {
+        let words = ["group", "create", "--name", "netduel-x", "--tags", "netduel=x", "netduel-price=2 EUR"];
+        assert_eq!(name(&words), "az group create");
+        assert_eq!(name(&["version"]), "az version");
     }
 
     #[test]

@@ -19,7 +19,7 @@ use netduel_sys::process::{ends_within, spawn_bound};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use super::cause::Cause;
-use super::{Az, CallError, PAUSE_S, shown};
+use super::{Az, CallError, PAUSE_S, name, shown};
 
 /// Most bytes of an output: the sizes of a region are below 1 MB, the operations of a bed below 200 kB.
 const OUTPUT_MAX: u64 = 16 << 20;
@@ -92,7 +92,7 @@ impl Az for AzProcess {
     fn call(&mut self, words: &[&str], limit: Duration) -> Result<String, CallError> {
         let failed = |source| CallError::Start { program: self.program.display().to_string(), source };
         if self.is_over.load(Ordering::Relaxed) {
-            return Err(CallError::Interrupted { command: shown(words) });
+            return Err(CallError::Interrupted { command: name(words) });
         }
         let (mut child, [stdout, stderr]) = self.start(words).map_err(failed)?;
         let has_ended = self.has_ended(&child, limit);
@@ -101,9 +101,9 @@ impl Az for AzProcess {
             return Err(match has_ended {
                 Err(source) => failed(source),
                 Ok(_) if self.is_over.load(Ordering::Relaxed) => {
-                    CallError::Interrupted { command: shown(words) }
+                    CallError::Interrupted { command: name(words) }
                 }
-                Ok(_) => CallError::TimedOut { command: shown(words), limit },
+                Ok(_) => CallError::TimedOut { command: name(words), limit },
             });
         }
         let status = child.wait().map_err(failed)?;
@@ -120,9 +120,7 @@ impl Az for AzProcess {
         if status.success() {
             return Ok(stdout);
         }
-        // The options are long paths and ids, and no cause is in them.
-        let name = words.iter().position(|word| word.starts_with("--")).map_or(words, |end| &words[..end]);
-        Err(CallError::Failed { command: shown(name), cause: Cause::of_output(&stderr, status.code()) })
+        Err(CallError::Failed { command: name(words), cause: Cause::of_output(&stderr, status.code()) })
     }
 
     fn pause(&mut self) -> bool {
@@ -238,8 +236,9 @@ mod tests {
         let error = az.call(&["-c", "sleep 1000"], CALL_LIMIT).unwrap_err();
         assert!(matches!(error, CallError::Interrupted { .. }), "{error}");
         thread.join().unwrap();
-        let error = az.call(&["-c", "true"], CALL_LIMIT).unwrap_err();
+        let error = az.call(&["-c", "true", "--tags", "netduel=x"], CALL_LIMIT).unwrap_err();
         assert!(matches!(error, CallError::Interrupted { .. }) && !az.pause(), "{error}");
+        assert_eq!(error.to_string(), "`az -c true` was interrupted");
     }
 
     #[test]

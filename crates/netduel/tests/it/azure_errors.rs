@@ -330,6 +330,11 @@ fn during_the_deployment() -> Vec<Case> {
         Case {
             run: interrupted,
             code: 130,
+            ..case("Ctrl-C while the resource group is created", [("group create", waits.clone())])
+        },
+        Case {
+            run: interrupted,
+            code: 130,
             ..case("Ctrl-C before Azure answers the request", [("deployment group create", waits.clone())])
         },
         Case { run: interrupted, code: 130, ..case("Ctrl-C", [("deployment group show", waits)]) },
