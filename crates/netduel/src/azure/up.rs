@@ -82,7 +82,9 @@ fn ssh_prefixes(bed: &Bed, ssh_from: &[Prefix]) -> Result<Vec<Prefix>, Failure> 
     let Some(own) = own_address().and_then(Prefix::of_public) else {
         let text = format!("failed to create the bed {}: no address may connect by ssh", bed.name);
         return Err(Failure::message(Kind::Usage, text).remedy(
-            "add --ssh-from ADDRESS/32 with the address with which this machine appears to Azure, or `ssh_from` to the bed",
+            "add --ssh-from ADDRESS/32 with the address with which this machine appears to Azure, or `ssh_from` to the bed; \
+             `ssh HOST 'echo $SSH_CONNECTION'` prints it as the first word where HOST is outside of your network, and the Azure portal \
+             shows it for an inbound rule with the source \"My IP address\"",
         ));
     };
     tell(&format!("only {own} may connect by ssh: the address of this machine; --ssh-from names another"));

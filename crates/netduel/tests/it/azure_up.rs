@@ -57,6 +57,7 @@ fn private_address_of_this_machine_does_not_connect_and_nothing_is_created() {
             let scene = Scene::new();
             let error = scene.run(&["azure", "up", "x.toml"]).expect_code(2).stderr;
             assert!(error.contains("no address may connect by ssh; add --ssh-from ADDRESS/32"), "{error}");
+            assert!(error.contains("`ssh HOST 'echo $SSH_CONNECTION'` prints it"), "{error}");
             assert_eq!(scene.calls(), "");
         },
     );
