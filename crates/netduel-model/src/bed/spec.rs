@@ -58,10 +58,29 @@ shape! {
     }
 }
 
-/// A type of bed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum BedType {
+/// Defines the types of beds. The doc comment of a type is its description in the JSON Schema and its meaning in the help.
+macro_rules! bed_types {
+    ($(#[doc = $doc:literal] $(#[$attribute:ident])? $variant:ident,)+) => {
+        /// A type of bed.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum BedType {
+            $(#[doc = $doc] $(#[$attribute])? $variant,)+
+        }
+
+        impl BedType {
+            /// What a bed of the type is, a sentence without its full stop.
+            pub fn meaning(self) -> &'static str {
+                let sentence = match self {
+                    $(Self::$variant => $doc,)+
+                };
+                sentence.trim().trim_end_matches('.')
+            }
+        }
+    };
+}
+
+bed_types! {
     /// Two VMs, each with a synthetic and an accelerated NIC in two test networks: both arms on the same hosts at the same time.
     #[default]
     TwoNic,

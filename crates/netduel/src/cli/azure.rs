@@ -1,6 +1,7 @@
 //! The options of `netduel azure`. Nothing here runs a command.
 use std::path::PathBuf;
 
+use clap::builder::TypedValueParser;
 use clap::{Args, Subcommand};
 use netduel_model::bed::BedType;
 use netduel_model::bed::prefix::Prefix;
@@ -128,7 +129,7 @@ pub enum AzureCommand {
     )]
     Sizes {
         /// Only sizes that a bed of this type can have.
-        #[arg(long = "type", value_name = "TYPE", value_parser = keywords(TYPES, |kind| word(&kind)))]
+        #[arg(long = "type", value_name = "TYPE", value_parser = bed_types())]
         kind: Option<BedType>,
         #[command(flatten)]
         json: JsonArgs,
@@ -138,14 +139,10 @@ pub enum AzureCommand {
     Schema,
 }
 
-/// The types of beds, and what they are.
-const TYPES: [(BedType, &str); 5] = [
-    (BedType::TwoNic, "A pair; each VM has a synthetic and an accelerated NIC"),
-    (BedType::TwoPairs, "A pair with accelerated networking and one without"),
-    (BedType::Toggle, "A pair; plans switch its accelerated networking"),
-    (BedType::Dpdk, "A pair with a NIC for DPDK in each VM"),
-    (BedType::HotAdd, "A pair with a NIC in each VM that is not attached"),
-];
+/// A parser of the types of beds. Help has what each is.
+fn bed_types() -> impl TypedValueParser<Value = BedType> {
+    keywords(BedType::ALL.map(|kind| (kind, kind.meaning())), |kind| word(&kind))
+}
 
 /// `netduel azure run`.
 #[derive(Debug, Args)]
@@ -228,8 +225,16 @@ mod tests {
     }
 
     #[test]
-    fn every_type_of_bed_selects_sizes() {
-        assert_eq!(TYPES.map(|(kind, _)| kind), BedType::ALL);
+    fn help_of_sizes_has_what_each_type_of_bed_is() {
+        let mut cli = crate::cli::Cli::command();
+        let azure = cli.find_subcommand_mut("azure").unwrap();
+        let help = azure.find_subcommand_mut("sizes").unwrap().render_long_help().to_string();
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        for kind in BedType::ALL {
+            let line = format!("- {kind}: {}", kind.meaning());
+            assert!(help.contains(&line), "{line}: {help}");
+        }
+        assert!(help.contains("- toggle: Two VMs with one test NIC each, whose accelerated"), "{help}");
     }
 
     #[test]
