@@ -37,6 +37,17 @@ pub fn check_hosts(path: &Path, plan: &ResolvedPlan) -> Result<(), Failure> {
     )))
 }
 
+/// Refuses a plan that uses a VM of a bed, for `netduel run`, which uses none.
+pub fn refuse_vms(path: &Path, plan: &ResolvedPlan) -> Result<(), Failure> {
+    let Some((host, vm)) = plan.vms().next() else { return Ok(()) };
+    let text = format!(
+        "failed to run {}: the host {host} is {vm} of a bed, and `netduel run` uses no bed",
+        path.display()
+    );
+    let path = shell::word(&path.to_string_lossy());
+    Err(Failure::message(Kind::Usage, text).remedy(format!("use `netduel azure run {path}`")))
+}
+
 /// Refuses a plan that uses no VM of a bed, or needs what the bed does not have. `text` is that of the plan's file.
 pub fn check_fit(path: &Path, text: &str, plan: &ResolvedPlan, bed: &RunBed) -> Result<(), Failure> {
     check_hosts(path, plan)?;

@@ -19,7 +19,7 @@ use netduel_model::run::{Annotations, RunHeader};
 use netduel_report::document::verdicts::Sides;
 use netduel_store::{RunWriter, Store, StoreError};
 
-use crate::azure::resumed;
+use crate::azure::{refuse_vms, resumed};
 use crate::cli::run::RunArgs;
 use crate::console::tell;
 use crate::exit::{Failure, Kind, OrFail as _, no_thread};
@@ -91,14 +91,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         return execute(&plan, source, store, Around { lab, ssh, provider }, &output);
     }
     let path = args.plan.as_deref().ok_or_else(|| Failure::message(Kind::Usage, "no plan was named"))?;
-    let (text, mut plan) = read_plan(path, &args.overrides.set, permissions)?;
-    if args.aa {
-        plan = plan.into_aa();
-    }
-    if args.seed.is_some() {
-        plan.design.seed = args.seed;
-    }
-    redaction::learn_plan(&plan)?;
+    let (text, plan) = new_plan(path, args, permissions)?;
     gate::check(&output.gate, &plan, Sides::Arms)?;
     output.check()?;
     let provider = provider(&plan, Home::default())?;
@@ -113,6 +106,24 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         bed: None,
     };
     execute(&plan, source, store, Around { lab, ssh, provider }, &output)
+}
+
+/// The plan of a new run, with the options that change it.
+fn new_plan(
+    path: &Path,
+    args: &RunArgs,
+    permissions: Permissions,
+) -> Result<(String, ResolvedPlan), Failure> {
+    let (text, mut plan) = read_plan(path, &args.overrides.set, permissions)?;
+    if args.aa {
+        plan = plan.into_aa();
+    }
+    if args.seed.is_some() {
+        plan.design.seed = args.seed;
+    }
+    redaction::learn_plan(&plan)?;
+    refuse_vms(path, &plan)?;
+    Ok((text, plan))
 }
 
 /// The report files of a run that is resumed without `--out`. The file of the run names them: an imported one has none, and that of another user

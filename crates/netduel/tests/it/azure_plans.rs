@@ -248,9 +248,6 @@ fn plan_that_does_not_fit_the_bed_is_refused_before_anything_is_started() {
     let unknown = scene.run(&["plan", "check", "plan.toml"]).expect_code(0).stdout;
     assert!(!unknown.contains("  cost "), "{unknown}");
     assert_names(&unknown, &["not known without --bed", "vm1 of a bed, reached by ssh as root"]);
-    // Without a bed there is nothing to connect to.
-    let without = scene.run(&["run", "plan.toml"]).expect_code(3).stderr;
-    assert_names(&without, &["netduel azure run"]);
     scene.bench.assert_nothing_left();
 }
 
@@ -394,4 +391,19 @@ fn only_bed_is_found_with_one_list_of_all_beds() {
     assert_names(&error, &["the bed x does not run", "warning: the bed x is older than its shutdown"]);
     let lists = scene.calls().lines().filter(|call| call.starts_with("group list")).count();
     assert_eq!(lists, 1, "{}", scene.calls());
+}
+
+#[test]
+fn plan_on_a_bed_is_wrong_use_of_run_and_nothing_is_started() {
+    let scene = Scene::new();
+    let error = scene.run(&["run", "plan.toml"]).expect_code(2).stderr;
+    assert_names(
+        &error,
+        &[
+            "failed to run plan.toml: the host client is vm1 of a bed, and `netduel run` uses no bed",
+            "use `netduel azure run plan.toml`",
+        ],
+    );
+    assert_eq!((error.lines().count(), scene.calls().as_str()), (1, ""), "{error}");
+    scene.bench.assert_nothing_left();
 }
