@@ -37,10 +37,11 @@ pub fn command(command: &PlanCommand) -> Result<(), Failure> {
             }
             let resolved = redaction::value(resolved)?;
             let file = redaction::text(&plan.display().to_string());
+            let cost = bed.as_ref().map(|bed| cost::of_run(bed, &resolved));
             if json.json {
-                return print_json(&CheckedPlan::of(&file, &resolved, &program::origin()));
+                return print_json(&CheckedPlan::of(&file, &resolved, cost, &program::origin()));
             }
-            let cost = bed.as_ref().map(|bed| cost::line(bed, &resolved)).unwrap_or_default();
+            let cost = cost.as_ref().map(cost::line).unwrap_or_default();
             let bed = bed.map(|bed| redaction::text(&bed.name));
             let design = &resolved.design;
             print_lines(&format!(

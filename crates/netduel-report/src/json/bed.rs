@@ -11,6 +11,9 @@ use serde::Serialize;
 use super::envelope::{Document, Envelope, Origin, iso_8601};
 use super::facts::Sysctl;
 
+/// Seconds of an hour, the time of a price.
+const HOUR_S: f64 = 3600.0;
+
 /// A checked bed: `netduel azure check --json`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CheckedBed {
@@ -75,6 +78,48 @@ pub struct VmPrice<'p> {
     pub read_unix_s: u64,
     /// Whether it is a list price of netduel's own table, and was not looked up.
     pub is_estimate: bool,
+}
+
+/// What the VMs of a bed cost during a run, an estimate: without their creation and start, the time after the run, disks, addresses and traffic.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct BedCost {
+    /// Shortest time that the run is expected to take: the fewest blocks, with the stops of VMs that it needs.
+    pub time_min_ns: u64,
+    /// Longest time that the run is expected to take: the most blocks, with the stops of VMs that it may need.
+    pub time_max_ns: u64,
+    /// What all VMs cost in the shortest time; null without a price.
+    pub cost_min: Option<Price>,
+    /// What all VMs cost in the longest time; null without a price.
+    pub cost_max: Option<Price>,
+    /// Price of all VMs for an hour as it was looked up last, or else the list price, in US dollars; null when neither is known.
+    pub price_per_hour: Option<Price>,
+    /// Whether it is a list price of netduel's own table, an estimate; false when it was looked up, and without a price.
+    pub price_is_estimate: bool,
+    /// When it was looked up, or when Azure gave the list price, UTC; null without a price.
+    pub price_read: Option<String>,
+    /// The same, milliseconds since 1970-01-01T00:00:00Z.
+    pub price_read_unix_ms: Option<u64>,
+}
+
+impl BedCost {
+    /// Of a bed with so many VMs, all of which run during the shortest and the longest time of a run in seconds, with what is known of its price.
+    pub fn of(vms: usize, times_s: [f64; 2], price: Option<&VmPrice<'_>>) -> Self {
+        let of_all = price.map(|price| price.of_vm.times(vms as f64));
+        let cost = |time_s: f64| of_all.as_ref().map(|price| Price::of(&price.times(time_s / HOUR_S)));
+        let read_unix_ms = price.map(|price| price.read_unix_s.saturating_mul(1000));
+        let [time_min_ns, time_max_ns] = times_s.map(|time_s| (time_s * 1e9) as u64);
+        let [cost_min, cost_max] = times_s.map(cost);
+        Self {
+            time_min_ns,
+            time_max_ns,
+            cost_min,
+            cost_max,
+            price_per_hour: of_all.as_ref().map(Price::of),
+            price_is_estimate: price.is_some_and(|price| price.is_estimate),
+            price_read: read_unix_ms.map(iso_8601),
+            price_read_unix_ms: read_unix_ms,
+        }
+    }
 }
 
 impl Document for CheckedBed {
@@ -149,6 +194,11 @@ impl Price {
     /// An amount of the model.
     pub fn of(money: &Money) -> Self {
         Self { amount: money.amount, currency: money.currency.clone() }
+    }
+
+    /// The amount as the model has it.
+    pub fn money(&self) -> Money {
+        Money { amount: self.amount, currency: self.currency.clone() }
     }
 }
 

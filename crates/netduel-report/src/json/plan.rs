@@ -9,7 +9,7 @@ use netduel_model::units::{BITS_PER_MEGABIT, BitRate, Percent};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::bed::Price;
+use super::bed::{BedCost, Price};
 use super::envelope::{Document, Envelope, Origin};
 use super::facts::Sysctl;
 use super::parts::Workload;
@@ -27,6 +27,8 @@ pub struct CheckedPlan {
     pub trials_per_block: u32,
     /// Whether the plan allows too few blocks for any verdict.
     pub too_few_blocks: bool,
+    /// What the VMs of the bed cost during the run; null without `--bed`.
+    pub bed_cost: Option<BedCost>,
     /// What a run does on each host besides traffic: read it before you run a plan from elsewhere.
     pub uses: Vec<HostUse>,
     /// The plan with every default written out.
@@ -40,13 +42,14 @@ impl Document for CheckedPlan {
 }
 
 impl CheckedPlan {
-    /// Of a plan of a file.
-    pub fn of(file: &str, plan: &ResolvedPlan, origin: &Origin) -> Self {
+    /// Of a plan of a file; on a bed with what its VMs cost.
+    pub fn of(file: &str, plan: &ResolvedPlan, bed_cost: Option<BedCost>, origin: &Origin) -> Self {
         Self {
             envelope: Self::envelope(origin),
             file: file.to_owned(),
             trials_per_block: plan.trials_per_block(),
             too_few_blocks: plan.too_few_blocks().is_some(),
+            bed_cost,
             uses: plan.uses().iter().map(HostUse::of).collect(),
             plan: Plan::of(plan),
         }

@@ -24,7 +24,7 @@ use netduel_azure::tags::Tags;
 use netduel_azure::template;
 use netduel_model::bed::shutdown::ShutdownTime;
 use netduel_model::bed::{self, Bed, Layout};
-use netduel_report::json::bed::{CheckedBed, VmPrice};
+use netduel_report::json::bed::CheckedBed;
 
 use crate::cli::azure::{AzureCommand, BedArg};
 use crate::confirmation::confirmed;
@@ -84,11 +84,7 @@ fn check(path: &Path, looks_up_price: bool, json: bool) -> Result<(), Failure> {
         tell(&warning);
     }
     if json {
-        let price = price.as_ref().map(|CheckPrice { dated, is_estimate }| VmPrice {
-            of_vm: &dated.of_vm,
-            read_unix_s: dated.read_unix_s,
-            is_estimate: *is_estimate,
-        });
+        let price = price.as_ref().map(CheckPrice::of_vm);
         return print_json(&CheckedBed::of(&file, &bed, price.as_ref(), &program::origin()));
     }
     print_lines(&shown::checked(&file, &bed, price.as_ref(), looks_up_price))

@@ -7,6 +7,7 @@ use netduel_azure::deployment::price::{self, Answer};
 use netduel_azure::deployment::{DatedPrice, currency, list_price};
 use netduel_model::bed::Bed;
 use netduel_model::bed::money::Money;
+use netduel_report::json::bed::VmPrice;
 use serde::{Deserialize, Serialize};
 
 use super::bed_file::read_text;
@@ -57,6 +58,14 @@ pub struct CheckPrice {
     pub dated: DatedPrice,
     /// Whether it is a list price of netduel's own table, and was not looked up.
     pub is_estimate: bool,
+}
+
+impl CheckPrice {
+    /// The same for a document.
+    pub fn of_vm(&self) -> VmPrice<'_> {
+        let DatedPrice { of_vm, read_unix_s } = &self.dated;
+        VmPrice { of_vm, read_unix_s: *read_unix_s, is_estimate: self.is_estimate }
+    }
 }
 
 /// The price of a VM of a bed as far as it is known without a network: as it was looked up last, or else the list price.

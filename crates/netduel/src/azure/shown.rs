@@ -18,7 +18,7 @@ use netduel_report::json::envelope::iso_8601;
 use super::prices::CheckPrice;
 
 /// Seconds of an hour.
-pub const HOUR_S: f64 = 3600.0;
+const HOUR_S: f64 = 3600.0;
 
 /// A checked bed. `was_looked_up`: the price was looked up for this check, perhaps without an answer.
 pub fn checked(file: &str, bed: &Bed, price: Option<&CheckPrice>, was_looked_up: bool) -> String {

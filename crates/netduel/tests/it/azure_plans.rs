@@ -241,8 +241,18 @@ fn plan_that_does_not_fit_the_bed_is_refused_before_anything_is_started() {
         &checked,
         &["\n  cost       about ", " USD for the VMs of the bed during the run, by the list price of "],
     );
+    let words = ["plan", "check", "plan.toml", "--json"];
+    let cost = |bed: &str| scene.run(&[&words[..], &["--bed", bed]].concat()).json()["bed_cost"].clone();
+    let known = cost("x.toml");
+    let amount = |key: &str| known[key]["amount"].as_f64().unwrap();
+    let hours = |key: &str| known[key].as_f64().unwrap() / 3.6e12;
+    assert!((amount("cost_min") - amount("price_per_hour") * hours("time_min_ns")).abs() < 1e-6, "{known}");
+    assert!((amount("cost_max") - amount("price_per_hour") * hours("time_max_ns")).abs() < 1e-6, "{known}");
+    assert_eq!((&known["price_is_estimate"], &known["cost_max"]["currency"]), (&true.into(), &"USD".into()));
+    assert_eq!(scene.run(&words).json()["bed_cost"], Value::Null);
     let bed = fs::read_to_string(scene.at("x.toml")).unwrap();
     fs::write(scene.at("spot.toml"), format!("{bed}\nspot = true\n")).unwrap();
+    assert_eq!(cost("spot.toml")["cost_max"], Value::Null);
     let spot = scene.run(&["plan", "check", "plan.toml", "--bed", "spot.toml"]).expect_code(0).stdout;
     assert_names(&spot, &["\n  cost       price unknown"]);
     let unknown = scene.run(&["plan", "check", "plan.toml"]).expect_code(0).stdout;

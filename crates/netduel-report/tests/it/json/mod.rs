@@ -11,7 +11,7 @@ use netduel_report::analysis::compare::{Side, compare};
 use netduel_report::history::{History, PastRun, Selection};
 use netduel_report::inspect::Inspection;
 use netduel_report::json::bed::{
-    BedHost, BedHostNic, BedSizes, BedsDocument, CheckedBed, DeployedBed, Price, VmPrice,
+    BedCost, BedHost, BedHostNic, BedSizes, BedsDocument, CheckedBed, DeployedBed, Price, VmPrice,
 };
 use netduel_report::json::compare::CompareDocument;
 use netduel_report::json::envelope::{Document, Envelope, ErrorInfo, Origin};
@@ -228,7 +228,10 @@ fn beds() -> BedsDocument {
 fn checked() -> CheckedPlan {
     let text = include_str!("../../../../../plans/demo.toml");
     let plan = netduel_model::plan::parse(text, "plans/demo.toml").unwrap();
-    CheckedPlan::of("plans/demo.toml", &plan, &origin())
+    let of_vm: Money = "2 EUR".parse().unwrap();
+    let price = VmPrice { of_vm: &of_vm, read_unix_s: 1_795_343_407, is_estimate: false };
+    let cost = BedCost::of(2, [900.0, 5400.0], Some(&price));
+    CheckedPlan::of("plans/demo.toml", &plan, Some(cost), &origin())
 }
 
 #[test]
@@ -462,6 +465,12 @@ fn listings_plans_and_beds_fit_the_schemas() {
     let action = PairingAction::List;
     printed(&Pairings { envelope: envelope::<Pairings>(), action, pairings: vec![server] });
     let plan = printed(&checked());
+    let cost = &plan["bed_cost"];
+    assert_eq!(cost["time_min_ns"], 900_000_000_000_u64);
+    assert_eq!(cost["cost_min"]["amount"], 1.0);
+    assert_eq!(cost["cost_max"], serde_json::json!({ "amount": 6.0, "currency": "EUR" }));
+    printed(&CheckedPlan { bed_cost: Some(BedCost::of(2, [1.0, 1.0], None)), ..checked() });
+    printed(&CheckedPlan { bed_cost: None, ..checked() });
     let workload = &plan["plan"]["arms"][0]["workloads"][0];
     let block = workload["quantities"].as_array().unwrap().iter().find(|one| one["key"] == "block").unwrap();
     assert_eq!((&workload["type"], &block["unit"]), (&"tcp-stream".into(), &"bytes".into()));
