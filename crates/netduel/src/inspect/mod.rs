@@ -28,6 +28,7 @@ use crate::report_file::{Destination, check_printing, destinations, write_and_pr
 use crate::run::{SystemClock, agent_argv, build_lab, read_plan, remove_lab};
 use crate::ssh::{OnFailure, SshHosts};
 use args::InspectArgs;
+use target::Target;
 
 /// Runs the command.
 pub fn command(args: &InspectArgs) -> Result<(), Failure> {
@@ -194,8 +195,7 @@ fn of_targets(args: &InspectArgs) -> Result<Inspected, Failure> {
         targets.iter().fold(text.to_owned(), |text, (name, target)| text.replace(name.as_str(), &target.word))
     };
     let Asked { hosts, failed, kind } = describe_hosts(&plan, &argv, &in_arguments, !args.no_metadata)?;
-    let word =
-        |name: &HostName| targets.get(name).map(|target| redaction::host(&target.word)).unwrap_or_default();
+    let word = |name: &HostName| targets.get(name).map(Target::shown).unwrap_or_default();
     let hosts: Vec<(String, HostSnapshot)> =
         hosts.into_iter().map(|(name, snapshot)| (word(&name), snapshot)).collect();
     let hosts = redaction::value(hosts)?;

@@ -34,6 +34,11 @@ enum Start {
 }
 
 impl Target {
+    /// The argument as it is shown, with `--redact` by its pseudonym.
+    pub fn shown(&self) -> String {
+        shown(&self.word)
+    }
+
     /// The argv, or the reason why it could not start an agent.
     pub fn checked_argv(&self, name: &HostName, ssh: &mut SshHosts) -> Result<Vec<String>, String> {
         if let Some(name) = self.word.strip_prefix("netns:") {
@@ -56,11 +61,16 @@ pub fn prepare(targets: &BTreeMap<HostName, Target>, ssh: &mut SshHosts) {
     drop(ssh.prepare(by_ssh, OnFailure::Continue));
 }
 
-/// With `--redact` no message shows the host arguments from here on. The word for this host names none, and is a word of messages.
+/// With `--redact` no message shows the host arguments from here on.
 pub fn learn(words: &[String]) {
-    for word in words.iter().filter(|word| word.as_str() != THIS_HOST) {
-        redaction::host(word);
+    for word in words {
+        shown(word);
     }
+}
+
+/// A host argument as it is shown. The word for this host names none, and is a word of messages.
+fn shown(word: &str) -> String {
+    if word == THIS_HOST { word.to_owned() } else { redaction::host(word) }
 }
 
 /// Parses the host arguments; each gets a name for errors.

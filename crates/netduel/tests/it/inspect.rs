@@ -191,8 +191,9 @@ fn problems_of_hosts_are_printed_before_the_first_trial() {
 fn unreachable_host_does_not_prevent_inspecting_the_others() {
     let bench = Bench::new();
     let name = format!("nd-none-{}", std::process::id());
-    let inspected =
-        bench.run(["inspect", "local", &format!("netns:{name}"), "--fail-on", "never"]).expect_code(3);
+    let namespace = format!("netns:{name}");
+    let words = ["inspect", "local", &namespace, "--fail-on", "never"];
+    let inspected = bench.run(words).expect_code(3);
     assert!(inspected.stdout.contains("Findings on local"), "{}", inspected.stdout);
     assert!(
         inspected.stdout.contains("Inspection failed: ")
@@ -201,6 +202,9 @@ fn unreachable_host_does_not_prevent_inspecting_the_others() {
         inspected.stderr
     );
     assert!(!inspected.stderr.contains("02-netns"), "an internal name: {}", inspected.stderr);
+    // The word for this host is no name.
+    let redacted = bench.run([&words[..], &["--redact"]].concat()).expect_code(3);
+    assert!(redacted.stdout.contains("Findings on local"), "{}", redacted.stdout);
     bench.assert_nothing_left();
 }
 
