@@ -20,17 +20,18 @@ const DEAD: f64 = 0.01;
 /// Throughput of the streams around an event, bit/s.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dip {
-    /// Mean of the 500 ms before the event.
-    pub before_bps: f64,
+    /// Mean of the 500 ms before the event, at most since the end of all earlier events. Absent when no interval ended in this time, as when an
+    /// earlier event lasted longer, and when only one of a delayed reader did that began before it.
+    pub before_bps: Option<f64>,
     /// Minimum of the 10 ms intervals that overlap the 500 ms after the event, at most up to the next event. An interval is longer where the
-    /// reader was delayed, and counts for every event that it overlaps.
-    pub lowest_bps: f64,
+    /// reader was delayed, and counts for every event that it overlaps. Absent without such an interval.
+    pub lowest_bps: Option<f64>,
     /// Steady state after the event: mean of the second half of the time from the end of the event to the next event. Absent when this time is
     /// shorter than 200 ms, or when a delayed reader left no interval in that half.
     pub settled_bps: Option<f64>,
     /// Time from the beginning of the event until 50 ms reach 90 % of the lower of before and steady state, or of the steady state alone where
     /// nothing arrived before. No outage of 50 ms begins after them, up to 500 ms after the end of the event. Absent when the streams did not
-    /// recover, or without a steady state.
+    /// recover, and when the rate before or the steady state is absent.
     pub recovery_ns: Option<f64>,
 }
 
@@ -81,6 +82,21 @@ fn reference(before_bps: f64, settled_bps: f64) -> Option<f64> {
     Some(if is_alive(&before_bps) { settled.min(before_bps) } else { settled })
 }
 
+/// Whether an interval has only bytes of the time from `earliest` on: one of a stalled reader across it may have bytes that arrived before. One of
+/// the usual length counts.
+fn is_since(sample: &IntervalSample, earliest: i64) -> bool {
+    start_ns(sample) >= earliest.saturating_sub(FINE_INTERVAL_NS.cast_signed())
+}
+
+/// The rate before an event, which the effect of an earlier one may not change.
+fn before(series: &[IntervalSample], span: Span) -> Option<f64> {
+    let from = span.began.saturating_sub(AROUND_NS).max(span.from);
+    let inside = series.iter().filter(|sample| {
+        (from..span.began).contains(&sample.end_ns.cast_signed()) && is_since(sample, span.from)
+    });
+    rate(&inside.collect::<Vec<_>>())
+}
+
 /// The steady state after an event. The effect of an event may begin as late as its end, so the time before that does not count.
 fn settled(series: &[IntervalSample], span: Span) -> Option<f64> {
     let ended = span.ended.max(span.began);
@@ -89,10 +105,8 @@ fn settled(series: &[IntervalSample], span: Span) -> Option<f64> {
         return None;
     }
     let middle = ended.saturating_add(rest / 2);
-    // An interval of a stalled reader across the middle is left out: its bytes may have arrived before. One of the usual length counts.
-    let earliest = middle.saturating_sub(FINE_INTERVAL_NS.cast_signed());
     let inside = series.iter().filter(|sample| {
-        (middle..span.until).contains(&sample.end_ns.cast_signed()) && start_ns(sample) >= earliest
+        (middle..span.until).contains(&sample.end_ns.cast_signed()) && is_since(sample, middle)
     });
     rate(&inside.collect::<Vec<_>>())
 }
@@ -110,17 +124,14 @@ fn last_outage(series: &[IntervalSample], span: Span, target: f64) -> Option<i64
     outages.max()
 }
 
-/// Throughput around an event; absent without an interval before it or between it and the next event.
+/// Throughput around an event; absent without streams.
 pub(super) fn dip(series: &[IntervalSample], span: Span) -> Option<Dip> {
-    let series = joined(series);
-    let between = |from: i64, until: i64| -> Vec<&IntervalSample> {
-        series.iter().filter(|sample| (from..until).contains(&sample.end_ns.cast_signed())).collect()
-    };
-    let before_bps = rate(&between(span.began.saturating_sub(AROUND_NS).max(span.from), span.began))?;
-    let after = between(span.began, span.until);
-    if after.is_empty() {
+    if series.is_empty() {
         return None;
     }
+    let series = joined(series);
+    let is_after = |sample: &&IntervalSample| (span.began..span.until).contains(&sample.end_ns.cast_signed());
+    let after: Vec<&IntervalSample> = series.iter().filter(is_after).collect();
     let reach = span.reach();
     let lowest_bps = series
         .iter()
@@ -131,9 +142,9 @@ pub(super) fn dip(series: &[IntervalSample], span: Span) -> Option<Dip> {
             end_ns > span.began && end_ns <= span.traffic_end && start_ns(sample) < reach
         })
         .filter_map(|sample| rate(&[sample]))
-        .min_by(f64::total_cmp)?;
-    let settled_bps = settled(&series, span);
-    let reference = settled_bps.and_then(|settled_bps| reference(before_bps, settled_bps));
+        .min_by(f64::total_cmp);
+    let (before_bps, settled_bps) = (before(&series, span), settled(&series, span));
+    let reference = before_bps.zip(settled_bps).and_then(|(before, settled)| reference(before, settled));
     let recovery_ns = reference.and_then(|reference| {
         let target = RECOVERED * reference;
         recovery(&after, span, target, last_outage(&series, span, target))
@@ -193,7 +204,16 @@ mod tests {
     /// The steady state relative to the path that works, and the recovery in milliseconds.
     fn outcome(series: &[IntervalSample], took_ms: i64) -> (Option<f64>, Option<f64>) {
         let dip = dip(series, event(took_ms)).unwrap();
-        (dip.settled_bps.map(|rate| rate / dip.before_bps), dip.recovery_ns.map(|took| took / 1e6))
+        (dip.settled_bps.map(|rate| rate / dip.before_bps.unwrap()), dip.recovery_ns.map(|took| took / 1e6))
+    }
+
+    /// The series with one interval of a stalled reader, from the end of one number to the end of another, with these bytes.
+    fn with_stall(mut series: Vec<IntervalSample>, from: u64, until: u64, bytes: u64) -> Vec<IntervalSample> {
+        series.retain(|sample| !(from + 1..=until).contains(&(sample.end_ns / FINE_INTERVAL_NS)));
+        let place = series.partition_point(|sample| sample.end_ns <= from * FINE_INTERVAL_NS);
+        let (end_ns, length_ns) = (until * FINE_INTERVAL_NS, (until - from) * FINE_INTERVAL_NS);
+        series.insert(place, IntervalSample { end_ns, length_ns, bytes, messages: 0 });
+        series
     }
 
     #[test]
@@ -246,16 +266,41 @@ mod tests {
     #[test]
     fn interval_of_a_stalled_reader_across_the_middle_is_no_steady_state() {
         // The path dies at 2.1 s, while the reader is stalled until 3 s; the middle of the time to the next event is at 2.5 s.
-        let stalled = |until: u64| {
-            let mut series = series(|number| if number < 200 { WHOLE } else { 0 });
-            series.retain(|sample| !(201..=until).contains(&(sample.end_ns / FINE_INTERVAL_NS)));
-            let length_ns = (until - 200) * FINE_INTERVAL_NS;
-            let end_ns = until * FINE_INTERVAL_NS;
-            series.insert(200, IntervalSample { end_ns, length_ns, bytes: 10 * WHOLE, messages: 0 });
-            outcome(&series, 0)
-        };
+        let series = series(|number| if number < 200 { WHOLE } else { 0 });
+        let stalled = |until: u64| outcome(&with_stall(series.clone(), 200, until, 10 * WHOLE), 0);
         assert_eq!(stalled(300), (Some(0.0), None));
         // Nothing is left when it lasts until the next event.
         assert_eq!(stalled(400), (None, None));
+    }
+
+    #[test]
+    fn interval_of_a_stalled_reader_across_the_end_of_an_earlier_event_is_no_rate_before() {
+        // An earlier event lasts from 0.5 s to 0.8 s, without traffic. The reader is stalled from then until 0.9 s. From the event on the path has two
+        // fifths of its rate for a second: it recovers then, and not at once.
+        let slow = series(|number| if (100..200).contains(&number) { WHOLE * 2 / 5 } else { WHOLE });
+        let span = Span { from: 800 * MS, ..event(0) };
+        let found = |stalled_until: u64| {
+            let series = with_stall(slow.clone(), 50, stalled_until, (stalled_until - 80) * WHOLE);
+            let dip = dip(&series, span).unwrap();
+            (dip.before_bps.map(|rate| rate / 8e8), dip.recovery_ns.map(|took| took / 1e6))
+        };
+        assert_eq!(found(90), (Some(1.0), Some(1_000.0)));
+        // Nothing is left when it lasts until the event.
+        assert_eq!(found(100), (None, None));
+    }
+
+    #[test]
+    fn event_without_an_interval_before_it_or_after_it_has_the_other_figures() {
+        let series = without(100..110, 0..0);
+        // An earlier event lasts until after this one has begun.
+        let early = dip(&series, Span { from: 1_200 * MS, ..event(0) }).unwrap();
+        assert_eq!((early.before_bps, early.recovery_ns), (None, None));
+        assert_eq!((early.lowest_bps, early.settled_bps), (Some(0.0), Some(8e8)));
+        // The next event is 5 ms later.
+        let late = Span { began: 1_001 * MS, ended: 1_001 * MS, until: 1_006 * MS, ..event(0) };
+        let late = dip(&series, late).unwrap();
+        assert_eq!((late.before_bps.is_some(), late.lowest_bps), (true, Some(0.0)));
+        assert_eq!((late.settled_bps, late.recovery_ns), (None, None));
+        assert_eq!(dip(&[], event(0)), None);
     }
 }

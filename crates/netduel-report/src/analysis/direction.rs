@@ -18,7 +18,7 @@ pub struct DirectionFigures {
     pub reordered: Vec<f64>,
     /// One-way delays of all trials before, during and after the event, nanoseconds, ascending. Trials whose clocks are not known have none.
     pub delay_ns: [Vec<f64>; 3],
-    /// Throughput of the streams, by trial; empty when none was received.
+    /// Throughput of the streams, by trial; empty without streams in this direction.
     pub dips: Vec<Dip>,
 }
 
@@ -116,7 +116,8 @@ mod tests {
     #[test]
     fn trial_without_recovery_counts_as_the_slowest() {
         let of = |recoveries: &[Option<f64>]| {
-            let steady = Dip { before_bps: 1.0, lowest_bps: 0.0, settled_bps: Some(1.0), recovery_ns: None };
+            let (rate, lowest_bps) = (Some(1.0), Some(0.0));
+            let steady = Dip { before_bps: rate, lowest_bps, settled_bps: rate, recovery_ns: None };
             let dips = recoveries.iter().map(|took| Dip { recovery_ns: *took, ..steady }).collect();
             DirectionFigures { dips, ..DirectionFigures::default() }.recovery_p50()
         };

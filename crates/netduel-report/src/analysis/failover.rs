@@ -72,7 +72,7 @@ pub struct Line {
 pub(super) struct Span {
     pub began: i64,
     pub ended: i64,
-    /// End of the previous event, or start of the traffic.
+    /// End of all earlier events, one of which may last longer than those after it, or start of the traffic.
     pub from: i64,
     /// Start of the next event, or end of the traffic.
     pub until: i64,
@@ -165,7 +165,7 @@ fn ways<'a>(
             events.iter().map(|event| (on_axis(event.began), on_axis(event.ended))).collect();
         let spans = events.iter().enumerate().map(|(index, event)| {
             let (began, ended) = times[index];
-            let from = index.checked_sub(1).map_or(0, |before| times[before].1);
+            let from = times.iter().take(index).map(|(_, ended)| *ended).fold(0, i64::max);
             let until = times.get(index + 1).map_or(duration, |next| next.0);
             (Span { began, ended, from, until, traffic_end: duration }, event.record)
         });
@@ -333,7 +333,7 @@ pub(super) fn lost(workload: &Workload, trial: &Trial, shared: bool) -> Option<f
 }
 
 /// The longest recovery of a trial, nanoseconds, and whether the streams recovered before the next event or the end; otherwise it
-/// is a lower bound.
+/// is a lower bound. An event whose rates are not known counts as one without a recovery.
 pub(super) fn recovery(workload: &Workload, trial: &Trial, shared: bool) -> Option<(f64, bool)> {
     let (ways, _) = ways(workload, trial, shared)?;
     let spans = ways.iter().flat_map(|way| way.spans.iter().map(move |(span, _)| (way, span)));

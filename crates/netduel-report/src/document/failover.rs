@@ -135,8 +135,8 @@ fn rate_row(way: &DirectionFigures) -> Vec<Cell> {
         delay(Phase::Before, 0.5),
         delay(Phase::During, 0.99),
         delay(Phase::After, 0.5),
-        rate(|dip| Some(dip.before_bps)),
-        rate(|dip| Some(dip.lowest_bps)),
+        rate(|dip| dip.before_bps),
+        rate(|dip| dip.lowest_bps),
         rate(|dip| dip.settled_bps),
         Cell::number(recovery),
     ]

@@ -114,13 +114,13 @@ pub struct QuantileBounds {
 /// The rate of the streams of a trial around an event.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct StreamDip {
-    /// In the half second before the event.
-    pub before_bps: f64,
-    /// Lowest interval of 10 ms that overlaps the half second after it, at most up to the next event; longer where the reader was delayed.
-    pub lowest_bps: f64,
+    /// In the half second before the event, at most since the end of all earlier events; null when no interval ended in that time or the reader was stalled.
+    pub before_bps: Option<f64>,
+    /// Lowest interval of 10 ms that overlaps the half second after it, at most up to the next event; longer where the reader was delayed; null without one.
+    pub lowest_bps: Option<f64>,
     /// Steady state: in the second half of the time from the end of the event to the next event; null when that time is below 200 ms or the reader was stalled.
     pub settled_bps: Option<f64>,
-    /// From the event to 90 % of the lesser of before and settled, after its last outage of 50 ms; null when the streams did not recover or have no steady state.
+    /// From the event to 90 % of the lesser of before and settled, after its last outage of 50 ms; null when the streams did not recover or either is null.
     pub recovery_ns: Option<f64>,
 }
 

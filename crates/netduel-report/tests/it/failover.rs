@@ -9,7 +9,7 @@ use netduel_model::run::Run;
 use netduel_model::sample::IntervalSample;
 use netduel_model::trial::{Trial, Validity};
 use netduel_model::warning::Warning;
-use netduel_report::analysis::{analyse, quantile, value_of};
+use netduel_report::analysis::{Bound, Dip, analyse, bound_of, quantile, value_of};
 use netduel_report::{document, markdown, terminal};
 use netduel_stats::verdict::Verdict;
 
@@ -242,6 +242,37 @@ fn path_that_stays_dead_does_not_recover_and_one_that_returns_does() {
     assert_eq!(value(Metric::RecoveryTime, &trial), Some(202e6));
 }
 
+/// The recovery time of a trial, and what it bounds.
+fn recovery(trial: &Trial) -> (Option<f64>, Option<Bound>) {
+    let metric = Metric::RecoveryTime;
+    (value(metric, trial), bound_of(metric, &plan().arms[0].workloads[0], trial, true))
+}
+
+#[test]
+fn event_before_the_first_interval_counts_as_one_without_a_recovery() {
+    let mut trial = trial("surprise", probes(0..0), probes(0..0), |_| 1_000_000);
+    assert_eq!(recovery(&trial), (Some(0.0), None));
+    // At 3 ms of the server's axis; the next event is at 1.998 s.
+    let events = &mut trial.lab_events.as_mut().unwrap().events;
+    (events[0].began_ns, events[0].ended_ns) = (7_005_000_000, 7_005_000_000);
+    assert_eq!(recovery(&trial), (Some(1_995e6), Some(Bound::AtLeast)));
+}
+
+#[test]
+fn event_within_an_earlier_one_that_lasts_longer_has_no_rate_before() {
+    // The first event lasts from 1 s to 1.9 s and takes half of the rate. The second ends at 1.22 s, the third begins at 1.6 s.
+    let rate = |step: u64| if (120..190).contains(&step) { 500_000 } else { 1_000_000 };
+    let mut trial = trial("surprise", probes(0..0), probes(0..0), rate);
+    let events = &mut trial.lab_events.as_mut().unwrap().events;
+    events.push(PathEventRecord { index: 2, ..events[1].clone() });
+    for (event, (began_ms, ended_ms)) in events.iter_mut().zip([(1000, 1900), (1200, 1220), (1600, 1600)]) {
+        let at = |time_ms: u64| 7_000_000_000 + time_ms * 1_000_000;
+        (event.began_ns, event.ended_ns) = (at(began_ms), at(ended_ms));
+    }
+    // From the third event, at 1.598 s of the server's axis, to the end.
+    assert_eq!(recovery(&trial), (Some(1_402e6), Some(Bound::AtLeast)));
+}
+
 #[test]
 fn batched_reads_of_a_late_thread_are_not_a_stall() {
     // Nothing from 1.01 to 1.09 s; then the thread wakes at 1.12 s and reads three times in a row.
@@ -403,7 +434,8 @@ fn lowest_rates(stall_ns: std::ops::Range<u64>, later_ns: u64) -> Vec<Vec<f64>> 
     series.insert(place, IntervalSample { end_ns: stall_ns.end, length_ns, bytes: 1_000, messages: 0 });
     let analysis = analyse(&plan(), None, &[trial], &[], None);
     let events = &analysis.workloads[0].arms[0].failover.as_ref().unwrap().events;
-    events.iter().map(|event| event.ways[0].dips.iter().map(|dip| dip.lowest_bps.round()).collect()).collect()
+    let lowest = |dip: &Dip| dip.lowest_bps.map(f64::round);
+    events.iter().map(|event| event.ways[0].dips.iter().filter_map(lowest).collect()).collect()
 }
 
 #[test]
@@ -413,8 +445,8 @@ fn stalled_reader_is_the_lowest_rate_of_every_event_that_its_interval_overlaps()
     for (stall_ns, later_ns, expected) in [
         // Past the half second after the first event.
         (1_010_000_000..1_700_000_000, 0, [vec![stalled(690e6)], vec![whole]]),
-        // Past the second event, before which nothing is known then.
-        (1_010_000_000..2_100_000_000, 0, [vec![stalled(1_090e6)], vec![]]),
+        // Past the second event.
+        (1_010_000_000..2_100_000_000, 0, [vec![stalled(1_090e6)], vec![stalled(1_090e6)]]),
         // From the half second after the first event past the second one.
         (1_510_000_000..2_100_000_000, 0, [vec![stalled(590e6)], vec![stalled(590e6)]]),
         // From after the half second to before the second event.
