@@ -114,7 +114,8 @@ pub(crate) fn largest_drop(arm: &ArmAnalysis) -> Option<String> {
         let has_both = figures.ways.iter().all(|way| !way.dips.is_empty());
         for (way, direction) in figures.ways.iter().zip(DIRECTIONS) {
             let rate = |of: fn(&Dip) -> Option<f64>| Dip::median(&way.dips, of);
-            let (Some(before), Some(after)) = (rate(|dip| dip.before_bps), rate(|dip| dip.settled_bps)) else {
+            let (Some(before), Some(after)) = (rate(|dip| dip.before_bps), rate(|dip| dip.settled_bps))
+            else {
                 continue;
             };
             if largest.as_ref().is_some_and(|(lost, _)| *lost >= before - after) {

@@ -224,10 +224,8 @@ fn trial_at_a_time_that_influx_cannot_store_has_no_line() {
     let text = influx::lines(&run);
     let starts: BTreeSet<i64> = text.lines().map(|line| parsed(line).2).collect();
     assert_eq!(starts.last(), Some(&9_223_372_036_854_000_000));
-    let slots: BTreeSet<[String; 2]> = text
-        .lines()
-        .map(|line| ["block", "position"].map(|field| parsed(line).1[field].clone()))
-        .collect();
+    let slots: BTreeSet<[String; 2]> =
+        text.lines().map(|line| ["block", "position"].map(|field| parsed(line).1[field].clone())).collect();
     assert_eq!(slots.len(), run.trials.len() - 2, "{text}");
 }
 
