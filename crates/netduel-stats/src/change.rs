@@ -44,9 +44,12 @@ pub fn changes(values: &[f64], level: f64) -> Vec<Change> {
 /// The number of values from which on a change is found at this level, a fraction above 0, when both halves lie apart and no values are equal;
 /// a change near an end needs more.
 pub fn values_needed(level: f64) -> usize {
-    // Also without a level the number ends: where the probability is too small for a number.
-    let is_too_few = |count: &usize| least_p_value(*count) > level.max(0.0);
-    2 * SIDE_MIN + (2 * SIDE_MIN..).take_while(is_too_few).count()
+    let mut count = 2 * SIDE_MIN;
+    // Also without a level this ends: where the probability is too small for a number.
+    while least_p_value(count) > level.max(0.0) {
+        count += 1;
+    }
+    count
 }
 
 /// The probability of the clearest order of so many values that are not equal: the lower half, or the upper one, comes first. Of an odd number
