@@ -13,6 +13,9 @@ use super::error::TreatmentError;
 use super::roots::Roots;
 use super::steering::{all, check};
 
+/// Each lasts microseconds; a list changes once for a request.
+const READINGS: u32 = 100;
+
 /// The cores of an interrupt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 struct IrqCores {
@@ -148,8 +151,27 @@ fn of_queues(all: Vec<Interrupt>) -> Vec<(Interrupt, Option<u32>)> {
     all.into_iter().zip(queues).filter(|(_, queue)| queue.is_some() || !is_any_known).collect()
 }
 
+/// The cores in the file of an interrupt, as the kernel writes them.
 fn read(file: &Path) -> io::Result<String> {
-    Ok(fs::read_to_string(file)?.trim().to_owned())
+    settled(|| Ok(fs::read_to_string(file)?.trim().to_owned()))
+}
+
+/// What two readings in succession give. A requested list is in the kernel's `pending_mask` until the next interrupt moves it, and a reading
+/// in that moment sees the mask while it is cleared: no core, or some of them (kernel/irq/proc.c, `show_irq_affinity`, takes no lock against
+/// kernel/irq/migration.c, `irq_move_masked_irq`).
+fn settled(mut reading: impl FnMut() -> io::Result<String>) -> io::Result<String> {
+    let mut last = reading()?;
+    for _ in 0..READINGS {
+        let next = reading()?;
+        if next == last && !next.is_empty() {
+            return Ok(next);
+        }
+        last = next;
+    }
+    Err(io::Error::new(
+        io::ErrorKind::InvalidData,
+        format!("{READINGS} readings gave no constant list of cores"),
+    ))
 }
 
 impl Change for IrqChange {
@@ -216,6 +238,28 @@ fn read_back(interrupt: &IrqCores) -> Result<(), TreatmentError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Readings of a file, in this order; the last one is repeated.
+    fn readings(given: &'static [&'static str]) -> impl FnMut() -> io::Result<String> {
+        let mut rest = given.iter();
+        let mut last = "";
+        move || {
+            last = rest.next().copied().unwrap_or(last);
+            Ok(last.to_owned())
+        }
+    }
+
+    #[test]
+    fn list_that_is_read_while_an_interrupt_moves_is_read_again() {
+        assert_eq!(settled(readings(&["0-3"])).unwrap(), "0-3");
+        assert_eq!(settled(readings(&["", "0-1"])).unwrap(), "0-1");
+        assert_eq!(settled(readings(&["", "", "2"])).unwrap(), "2");
+        assert_eq!(settled(readings(&["0-3,64", "64", "0-3,64"])).unwrap(), "0-3,64");
+        let error = settled(readings(&[""])).unwrap_err().to_string();
+        assert!(error.contains("no constant list of cores"), "{error}");
+        let mut of_missing = || Err(io::Error::from(io::ErrorKind::NotFound));
+        assert_eq!(settled(&mut of_missing).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
 
     /// A PCI function with the interrupts of a virtio NIC of two queues, on four cores, and another device's interrupt.
     fn roots() -> (tempfile::TempDir, Roots) {
