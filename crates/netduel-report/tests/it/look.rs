@@ -62,25 +62,24 @@ const FAULTS: &str = r#"(() => {
   const canvas = root.ownerDocument.createElement("canvas");
   canvas.width = canvas.height = 1;
   const pen = canvas.getContext("2d", { willReadFrequently: true });
+  // A page has thousands of texts in few colours, and a pixel that is read back takes long.
+  const kept = (known, key, find) => { if (!known.has(key)) known.set(key, find()); return known.get(key); };
   // The colour as it is painted, over the colours below it.
-  const painted = (colours) => {
+  const paints = new Map(), painted = (colours) => kept(paints, JSON.stringify(colours), () => {
     pen.clearRect(0, 0, 1, 1);
     for (const [colour, opacity] of colours.map((one) => [one].flat())) {
       pen.globalAlpha = opacity ?? 1; pen.fillStyle = colour; pen.fillRect(0, 0, 1, 1);
     }
     return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3);
-  };
+  });
   const light = (rgb) => {
     const [r, g, b] = rgb.map((part) => part / 255).map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
   const contrast = (a, b) => { const [x, y] = [light(a), light(b)]; return (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05); };
-  const behind = (element) => {
-    // What no element paints is white: paper, and a page without a colour of its own.
-    const colours = [];
-    for (let one = element; one; one = one.parentElement) colours.unshift(view.getComputedStyle(one).backgroundColor);
-    return ["white", ...colours];
-  };
+  // What no element paints is white: paper, and a page without a colour of its own.
+  const grounds = new Map([[null, ["white"]]]);
+  const behind = (element) => kept(grounds, element, () => [...behind(element.parentElement), view.getComputedStyle(element).backgroundColor]);
   // The boxes of a drawing that are below the middle of a text, the lowest first.
   const boxesBelow = (element) => {
     const own = box(element), x = (own.left + own.right) / 2, y = (own.top + own.bottom) / 2;
