@@ -425,6 +425,7 @@ pub const LATENCY: &str = r#"
 [[workloads]]
 name = "latency"
 type = "tcp-rr"
+request_rate = "2 k/s"
 duration = "300 ms"
 warmup = "100 ms"
 cooldown = "0 ms"
