@@ -325,7 +325,11 @@ fn bash_completes_names_of_runs_and_of_paired_hosts() {
         Finished::from(command.output().unwrap()).expect_code(0).stdout
     };
     assert_eq!(completed("report ''"), "last\nold-1\n");
-    assert_eq!(completed("compare old-1 ''"), "last\nold-1\n");
+    let compared = completed("compare old-1 ''");
+    let publications: Vec<&str> =
+        compared.strip_prefix("last\nold-1\n").unwrap_or_default().lines().collect();
+    assert!(!publications.is_empty(), "{compared}");
+    assert!(publications.iter().all(|name| name.starts_with("published:")), "{compared}");
     assert_eq!(completed("run --resume o"), "old-1\n");
     assert_eq!(completed("runs rm old-1 l"), "last\n");
     assert_eq!(completed("tcp 10."), "10.0.0.7:5210\n");
