@@ -1,5 +1,6 @@
 //! The program in use: real processes, real namespaces, real signals.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+mod awaited;
 mod azure;
 mod azure_answers;
 mod azure_errors;

@@ -40,7 +40,7 @@ fn in_namespace(name: &str, body: fn()) {
     NewNamespace { prepare, ..NewNamespace::default() }.run(&format!("treatment::{name}"), body);
 }
 
-fn must(program: &str, words: &[&str]) {
+pub fn must(program: &str, words: &[&str]) {
     let status = Command::new(program).args(words).status().unwrap();
     assert!(status.success(), "{program} {words:?}: {status}");
 }
@@ -106,7 +106,7 @@ fn assert_treated() {
 }
 
 /// A plan over the loopback interface of the namespace: the baseline `plain`, and `treated` with these treatments.
-fn plan_of_two_arms(bench: &Bench, treatments: &str) -> PathBuf {
+pub fn plan_of_two_arms(bench: &Bench, treatments: &str) -> PathBuf {
     plan_on_loopback(
         bench,
         &format!(

@@ -228,23 +228,6 @@ fn treatment_that_cannot_be_undone_ends_the_run_until_its_record_is_removed() {
 }
 
 #[test]
-fn undo_that_succeeds_and_restores_nothing_ends_the_run() {
-    in_namespace("recovery::undo_that_succeeds_and_restores_nothing_ends_the_run", || {
-        must("ip", &["link", "set", "lo", "up"]);
-        let bench = Bench::new();
-        // The plan uses lo. A token bucket stays in the same way, and needs a module of the kernel.
-        let treatment = r#"{ command = ["tc", "qdisc", "replace", "dev", "lo", "root", "pfifo"], undo = ["true"], on = "client" }"#;
-        let plan = plan_of_two_arms(&bench, treatment);
-        let run = bench.run(["run", plan.to_str().unwrap()]).expect_code(4);
-        assert!(run.stderr.contains("qdisc of lo is pfifo instead of noqueue"), "{}", run.stderr);
-        let report = bench.run(["report", "last", "--json"]).json();
-        assert_eq!((&report["trials_valid"], &report["trials_excluded"]), (&0.into(), &0.into()), "{report}");
-        assert!(report["warnings"].to_string().contains("block 1 was not finished"), "{report}");
-        must("tc", &["qdisc", "del", "dev", "lo", "root"]);
-    });
-}
-
-#[test]
 fn quick_test_does_not_start_from_a_host_that_is_not_restored() {
     in_namespace("recovery::quick_test_does_not_start_from_a_host_that_is_not_restored", || {
         must("ip", &["link", "set", "lo", "up"]);
