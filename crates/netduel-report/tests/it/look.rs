@@ -51,6 +51,11 @@ const FAULTS: &str = r#"(() => {
   // Paper does not scroll: its margins cut off what is wider.
   if (root.classList.contains("paged")) {
     const sheet = box(root.querySelector("main"));
+    // The last line of a page is no caption: it stays whole, and with what follows it.
+    for (const caption of root.querySelectorAll("main figcaption")) {
+      const { breakInside, breakAfter } = view.getComputedStyle(caption);
+      if (breakInside !== "avoid" || breakAfter !== "avoid") found.push(`a page may end in the caption "${words(caption)}"`);
+    }
     for (const element of root.querySelectorAll("main table, main pre, main p, main figure")) {
       const own = box(element);
       if (shown(own) && (own.right > sheet.right + 2 || own.left < sheet.left - 2)) {
