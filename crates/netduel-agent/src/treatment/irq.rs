@@ -13,7 +13,7 @@ use super::error::TreatmentError;
 use super::roots::Roots;
 use super::steering::{all, check};
 
-/// Each lasts microseconds; a list changes once for a request.
+/// Readings of a list until two in succession are equal. Each lasts microseconds, and a request changes the list once.
 const READINGS: u32 = 100;
 
 /// The cores of an interrupt.
