@@ -93,7 +93,7 @@ impl PacketEngine {
         }
     }
 
-    /// Who takes what this engine makes, when the plan does not say.
+    /// The default receiver of the packets of this engine.
     pub fn receiver(self) -> PacketReceiver {
         match self {
             Self::Socket => PacketReceiver::Socket,

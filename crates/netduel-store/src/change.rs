@@ -116,7 +116,7 @@ impl Store {
         })
     }
 
-    /// Copies a run file into the store, under its own name or another, without the paths of its report files: whoever made the file chose them,
+    /// Copies a run file into the store, under its own name or another, without the paths of its report files: the maker of the file chose them,
     /// and a resumed run writes to them.
     ///
     /// # Errors
