@@ -12,14 +12,15 @@ use netduel_report::baseline::Baseline;
 use netduel_report::checks::Checks;
 use netduel_report::document::block::Document;
 use netduel_report::document::verdicts::Sides;
+use netduel_report::html::Paper;
 use netduel_report::json::compare::CompareDocument;
-use netduel_report::{analyse_run, document, github, html, junit, markdown, terminal};
+use netduel_report::{analyse_run, document, github, junit};
 use netduel_store::Store;
 use netduel_store::format::{FORMAT, upgrade};
 
 use crate::cli::shared::GateArgs;
 use crate::cli::stored::{CompareArgs, Format};
-use crate::console::{json, page_layout, print_json, tell};
+use crate::console::{json, print_json, tell};
 use crate::exit::{Failure, Kind};
 use crate::gate;
 use crate::input_file;
@@ -28,8 +29,8 @@ use crate::program;
 use crate::publication;
 use crate::redaction;
 use crate::report_file::{
-    check_printing, conclude, destinations, formats, lines, no_pdf_on_standard_output, print_text,
-    refuse_page_on_a_terminal, write_and_print,
+    check_printing, conclude, destinations, formats, lines, page, print_text, refuse_page_on_a_terminal,
+    write_and_print,
 };
 use crate::run_store::{command_of, open_store, store_failure};
 use crate::shown_runs::numbered_baseline;
@@ -86,10 +87,7 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
         print_as(comparison, &page, &checks, format.unwrap_or(Format::Text))
     } else {
         write_and_print(&destinations, |destination| {
-            let text = match destination.format {
-                Format::Pdf => html::printed(&page, destination.paper()),
-                format => render(comparison, &page, &checks, format)?,
-            };
+            let text = render(comparison, &page, &checks, (destination.format, destination.paper()))?;
             destination.write(&text).map(|()| vec![destination.path.clone()])
         })
     };
@@ -323,27 +321,20 @@ fn print_as(
     if format == Format::Json {
         return print_json(&CompareDocument::of(comparison, &program::origin()));
     }
-    print_text(&render(comparison, page, checks, format)?, format)
+    print_text(&render(comparison, page, checks, (format, Paper::default()))?, format)
 }
 
-/// A comparison in a format.
+/// A comparison in a format. `paper` is that of a PDF.
 fn render(
     comparison: &RunComparison<'_>,
-    page: &Document,
+    document: &Document,
     checks: &Checks,
-    format: Format,
+    (format, paper): (Format, Paper),
 ) -> Result<String, Failure> {
-    let (width, colour) = page_layout();
     Ok(match format {
-        Format::Pdf => return Err(no_pdf_on_standard_output()),
-        Format::Text => terminal::report(page, width, colour),
-        Format::Html => html::page(page),
-        Format::Md => markdown::page(page),
         Format::Json => json(&CompareDocument::of(comparison, &program::origin()))?,
         Format::Junit => junit::page(checks),
         Format::Github => lines(&github::annotations(checks)),
-        Format::Csv | Format::Prometheus | Format::Influx | Format::Parquet => {
-            return Err(no_such_format(format));
-        }
+        _ => page(document, format, paper).ok_or_else(|| no_such_format(format))?,
     })
 }

@@ -6,18 +6,18 @@ use std::str::FromStr;
 use netduel_model::run::{Run, RunHeader};
 use netduel_model::units::plural;
 use netduel_report::history::{History, PastRun, Selection};
+use netduel_report::html::Paper;
 use netduel_report::json::history::HistoryDocument;
-use netduel_report::{analyse_run, document, html, markdown, terminal};
+use netduel_report::{analyse_run, document};
 use netduel_store::{LAST, RunContents, RunSummary, Store, StoreError};
 
 use crate::cli::stored::{Format, HistoryArgs};
-use crate::console::{json, page_layout, print_json, tell};
+use crate::console::{json, print_json, tell};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::program;
 use crate::redaction;
 use crate::report_file::{
-    check_printing, destinations, formats, no_pdf_on_standard_output, print_text, refuse_page_on_a_terminal,
-    write_and_print,
+    check_printing, destinations, formats, page, print_text, refuse_page_on_a_terminal, write_and_print,
 };
 use crate::run_store::{command_of, open_store, store_failure};
 
@@ -28,9 +28,7 @@ pub fn command(args: &HistoryArgs) -> Result<(), Failure> {
     let destinations = destinations(args.output.places(), format, Format::is_document, &args.printing)?;
     check_printing(!destinations.is_empty(), &args.printing, "report.pdf")?;
     if let Some(other) = formats(&destinations, format).iter().find(|format| !format.is_document()) {
-        let text = format!("failed to write a history as .{}: it has no such format", other.extension());
-        let names = Format::names(Format::is_document);
-        return Err(Failure::message(Kind::Usage, text).remedy(format!("use {names}")));
+        return Err(no_such_format(*other));
     }
     let store = open_store(&args.store)?;
     if destinations.is_empty() {
@@ -50,12 +48,14 @@ pub fn command(args: &HistoryArgs) -> Result<(), Failure> {
         return print_as(&history, format.unwrap_or(Format::Text));
     }
     write_and_print(&destinations, |destination| {
-        let text = match destination.format {
-            Format::Pdf => html::printed(&document::of_history(&history), destination.paper()),
-            format => render(&history, format)?,
-        };
+        let text = render(&history, destination.format, destination.paper())?;
         destination.write(&text).map(|()| vec![destination.path.clone()])
     })
+}
+
+fn no_such_format(format: Format) -> Failure {
+    let text = format!("failed to write a history as .{}: it has no such format", format.extension());
+    Failure::message(Kind::Usage, text).remedy(format!("use {}", Format::names(Format::is_document)))
 }
 
 /// What the options select, in words for an error.
@@ -250,17 +250,13 @@ fn print_as(history: &History, format: Format) -> Result<(), Failure> {
     if format == Format::Json {
         return print_json(&HistoryDocument::of(history, &program::origin()));
     }
-    print_text(&render(history, format)?, format)
+    print_text(&render(history, format, Paper::default())?, format)
 }
 
-fn render(history: &History, format: Format) -> Result<String, Failure> {
-    let (width, colour) = page_layout();
-    let document = document::of_history(history);
-    Ok(match format {
-        Format::Pdf => return Err(no_pdf_on_standard_output()),
-        Format::Json => json(&HistoryDocument::of(history, &program::origin()))?,
-        Format::Html => html::page(&document),
-        Format::Md => markdown::page(&document),
-        _ => terminal::report(&document, width, colour),
-    })
+/// A history in a format. `paper` is that of a PDF.
+fn render(history: &History, format: Format, paper: Paper) -> Result<String, Failure> {
+    if format == Format::Json {
+        return json(&HistoryDocument::of(history, &program::origin()));
+    }
+    page(&document::of_history(history), format, paper).ok_or_else(|| no_such_format(format))
 }

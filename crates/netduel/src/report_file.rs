@@ -1,4 +1,5 @@
 //! Writes or prints a report in one of its formats; one rule for every `--out`. Nothing is analysed here.
+mod page;
 mod several;
 
 use std::io;
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 use netduel_model::run::Run;
 use netduel_report::analysis::Analysis;
 use netduel_report::checks::Checks;
-use netduel_report::html::{self, Paper};
+use netduel_report::html::Paper;
 use netduel_report::json::report::ReportDocument;
 use netduel_report::{document, github, junit, terminal};
 
@@ -20,6 +21,7 @@ use crate::output_file::{self, Readers};
 use crate::pdf::{self, Browser};
 use crate::program;
 
+pub use page::page;
 pub use several::{conclude, destinations, formats, write_and_print, write_each};
 
 /// Destination and format of a report.
@@ -156,25 +158,22 @@ pub fn write(
     checks: &Checks,
     destination: &Destination,
 ) -> Result<Vec<PathBuf>, Failure> {
-    let text = match destination.format {
-        Format::Parquet => return parquet::write(run, destination),
-        // The page that a browser prints.
-        Format::Pdf => html::printed(&document::of_run(run, analysis), destination.paper()),
-        format => render(run, analysis, checks, format)?,
-    };
-    destination.write(&text)?;
+    if destination.format == Format::Parquet {
+        return parquet::write(run, destination);
+    }
+    destination.write(&render(run, analysis, checks, (destination.format, destination.paper()))?)?;
     Ok(vec![destination.path.clone()])
 }
 
-/// The report of a run as text.
-pub fn render(run: &Run, analysis: &Analysis, checks: &Checks, format: Format) -> Result<String, Failure> {
+/// The report of a run as text. `paper` is that of a PDF.
+pub fn render(
+    run: &Run,
+    analysis: &Analysis,
+    checks: &Checks,
+    (format, paper): (Format, Paper),
+) -> Result<String, Failure> {
     Ok(match format {
-        Format::Pdf => return Err(no_pdf_on_standard_output()),
-        Format::Text => text(run, analysis),
-        Format::Html => html::page(&document::of_run(run, analysis)),
-        Format::Md => netduel_report::markdown::page(&document::of_run(run, analysis)),
         Format::Csv => netduel_report::csv::trials(run),
-        Format::Parquet => return Err(no_text("netduel report RUN")),
         Format::Prometheus => netduel_report::prometheus::page(run, analysis),
         Format::Influx => netduel_report::influx::lines(run),
         Format::Junit => junit::page(checks),
@@ -183,6 +182,8 @@ pub fn render(run: &Run, analysis: &Analysis, checks: &Checks, format: Format) -
             let document = ReportDocument::of(run, analysis, &program::origin());
             json(&document)?
         }
+        _ => page(&document::of_run(run, analysis), format, paper)
+            .ok_or_else(|| no_text("netduel report RUN"))?,
     })
 }
 
@@ -202,8 +203,7 @@ pub fn lines(lines: &[String]) -> String {
 
 /// The whole report for this terminal.
 pub fn text(run: &Run, analysis: &Analysis) -> String {
-    let (width, colour) = page_layout();
-    terminal::report(&document::of_run(run, analysis), width, colour)
+    page::on_terminal(&document::of_run(run, analysis))
 }
 
 /// The closing lines of a run for this terminal: the verdicts.
@@ -214,6 +214,9 @@ pub fn summary(run: &Run, analysis: &Analysis) -> String {
 
 /// Prints a report on standard output.
 pub fn print_text(text: &str, format: Format) -> Result<(), Failure> {
+    if format == Format::Pdf {
+        return Err(no_pdf_on_standard_output());
+    }
     print_exact(&shown(text, format))
 }
 
@@ -229,7 +232,7 @@ fn shown(text: &str, format: Format) -> String {
 }
 
 /// A PDF is no text.
-pub fn no_pdf_on_standard_output() -> Failure {
+fn no_pdf_on_standard_output() -> Failure {
     Failure::message(Kind::Usage, "a PDF is written to a file").remedy("name it: --out report.pdf")
 }
 

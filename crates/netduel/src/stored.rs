@@ -8,6 +8,7 @@ use netduel_model::units::{human_si, plural};
 use netduel_report::analysis::Analysis;
 use netduel_report::checks::Checks;
 use netduel_report::document::verdicts::Sides;
+use netduel_report::html::Paper;
 use netduel_report::json::envelope::{Document as _, iso_8601};
 use netduel_report::json::listing::{self, Note, RemovedRuns, RunState, RunsDocument, StoredRun};
 use netduel_report::json::report::ReportDocument;
@@ -108,7 +109,7 @@ fn print_report(
     if format == Format::Json {
         return print_json(&ReportDocument::of(run, analysis, &program::origin()));
     }
-    let text = render(run, analysis, checks, format)?;
+    let text = render(run, analysis, checks, (format, Paper::default()))?;
     print_text(&text, format)?;
     if format == Format::Text {
         // A file outside of the store is not being written by a run.

@@ -13,10 +13,10 @@ use netduel_model::plan::{Design, Host, Launch, Permissions, ResolvedPlan};
 use netduel_model::publication::Publication;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::units::Percent;
+use netduel_report::document;
 use netduel_report::findings::Severity;
 use netduel_report::inspect::{self, Inspection};
 use netduel_report::json::inspect::InspectDocument;
-use netduel_report::{document, html, markdown};
 
 use crate::cli::shared::named_places;
 use crate::cli::stored::Format;
@@ -24,7 +24,7 @@ use crate::console::{json, page_layout, print, print_json};
 use crate::exit::{Failure, Kind, chain};
 use crate::program;
 use crate::redaction;
-use crate::report_file::{Destination, check_printing, destinations, write_and_print};
+use crate::report_file::{Destination, check_printing, destinations, page, write_and_print};
 use crate::run::{SystemClock, agent_argv, build_lab, read_plan, remove_lab};
 use crate::ssh::{OnFailure, SshHosts};
 use args::InspectArgs;
@@ -66,25 +66,26 @@ fn files(args: &InspectArgs) -> Result<Vec<Destination>, Failure> {
     let destinations = destinations(places, format, Format::is_document, &args.printing)?;
     check_printing(!destinations.is_empty(), &args.printing, "hosts.pdf")?;
     if let Some(other) = destinations.iter().find(|one| !one.format.is_document()) {
-        let extension = other.format.extension();
-        let text = format!("failed to write an inspection as .{extension}: it has no such format");
-        return Err(Failure::message(Kind::Usage, text)
-            .remedy(format!("use {}", Format::extensions(Format::is_document))));
+        return Err(no_such_format(other.format));
     }
     destinations.iter().try_for_each(Destination::check)?;
     Ok(destinations)
 }
 
+fn no_such_format(format: Format) -> Failure {
+    let text = format!("failed to write an inspection as .{}: it has no such format", format.extension());
+    Failure::message(Kind::Usage, text).remedy(format!("use {}", Format::extensions(Format::is_document)))
+}
+
 /// Writes the inspection to a file, and returns its name.
 fn write(inspection: &Inspection, destination: &Destination) -> Result<Vec<PathBuf>, Failure> {
-    let page = document::of_inspection(inspection, program::origin().created_unix_ms);
     let text = match destination.format {
-        Format::Html => html::page(&page),
-        Format::Pdf => html::printed(&page, destination.paper()),
-        Format::Md => markdown::page(&page),
         Format::Json => json(&InspectDocument::of(inspection, &program::origin()))?,
-        // The others are refused.
-        _ => inspect::text(inspection, page_layout().0, false),
+        Format::Text => inspect::text(inspection, page_layout().0, false),
+        format => {
+            let document = document::of_inspection(inspection, program::origin().created_unix_ms);
+            page(&document, format, destination.paper()).ok_or_else(|| no_such_format(format))?
+        }
     };
     destination.write(&text)?;
     Ok(vec![destination.path.clone()])
