@@ -2,10 +2,13 @@
 //! quick tests and of the lab, agents and standing servers. Tests only. A type is named here only where its plan needs further settings, or
 //! for a table of its own.
 #[cfg(test)]
+mod command_lines;
+#[cfg(test)]
 mod cores;
+#[cfg(test)]
+mod narrowed;
 
 use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
 
 use clap::Parser as _;
 use netduel_agent::treatment::{GuardCommand, TreatmentError, Treatments};
@@ -15,16 +18,15 @@ use netduel_model::plan::{self, TreatmentAction, spec::SettingsSpec};
 use netduel_model::search::{Search, SearchGoal, SearchPreset};
 use netduel_model::units::Nanos;
 use netduel_model::workload::{
-    BANDWIDTH_LIMIT, ByHand, DATA_PORT, DESCRIPTORS, DESIGN, DURATION, Family, LAB, PinAuto, QuickTest,
-    SEARCH_GOAL, SSH, Setting, SettingRange, TREATMENT, Timing, Traffic, Unit, Workload, WorkloadType,
+    BANDWIDTH_LIMIT, DATA_PORT, DESCRIPTORS, DESIGN, DURATION, Family, LAB, PinAuto, SEARCH_GOAL, SSH,
+    Setting, SettingRange, TREATMENT, Timing, Traffic, Unit, Workload, WorkloadType,
 };
 use serde_json::Value;
 
-use super::args::{CommonArgs, CrrArgs, PpsArgs, RrArgs, TcpArgs, UdpArgs};
 use super::options::option;
-use super::plan::Test;
 use crate::cli::lab::LabCommand;
 use crate::serve::rules::Rules;
+use command_lines::{quick_test, takes_of};
 
 const SECOND: Nanos = Nanos(1_000_000_000);
 const TIMING: Timing = Timing { duration: SECOND, warmup: Nanos(0), cooldown: Nanos(0) };
@@ -400,45 +402,8 @@ fn agents_and_servers_have_the_maximum_duration_of_plans() {
     }
 }
 
-/// The quick test that a type alone is; absent for a type that is several, or another program.
-fn quick_test(kind: WorkloadType) -> Option<QuickTest> {
-    match plan::traffic(&SettingsSpec::default(), kind, SECOND).by_hand(&TIMING) {
-        ByHand::Test(test) => Some(test),
-        ByHand::Parts(_) | ByHand::Ping(_) | ByHand::Nothing(_) => None,
-    }
-}
-
 /// Quantities that quick tests do not have as an option: they do not start testpmd.
 const WITHOUT_OPTION: &[&str] = &["dpdk.queues", "dpdk.receive_queues", "dpdk.descriptors"];
-
-/// The arguments of a quick test, without those of the program.
-#[derive(clap::Parser)]
-struct Line<A: clap::Args> {
-    #[command(flatten)]
-    args: A,
-}
-
-/// Whether the command line of a quick test accepts these words: by its own bounds, and then by the rules of plans.
-fn takes<A: clap::Args>(words: &[&str], test: impl Fn(&A) -> (Test, CommonArgs)) -> bool {
-    let Ok(line) = Line::<A>::try_parse_from(["netduel", "host"].iter().chain(words)) else { return false };
-    let (test, common) = test(&line.args);
-    test.plan(&common, "host", Ipv4Addr::LOCALHOST.into()).is_ok()
-}
-
-/// The same for a quick test.
-fn takes_of(test: &QuickTest, words: &[&str]) -> bool {
-    // Two types have the same command.
-    let over_udp = test.options.iter().map(String::as_str).filter(|option| *option == "-u");
-    let words: Vec<&str> = over_udp.chain(words.iter().copied()).collect();
-    match test.name {
-        "tcp" => takes::<TcpArgs>(&words, |args| (Test::tcp(args), args.common.clone())),
-        "udp" => takes::<UdpArgs>(&words, |args| (Test::udp(args), args.common.clone())),
-        "rr" => takes::<RrArgs>(&words, |args| (Test::round_trip(args), args.common.clone())),
-        "crr" => takes::<CrrArgs>(&words, |args| (Test::connections(args), args.common.clone())),
-        "pps" => takes::<PpsArgs>(&words, |args| (Test::packets(args).swap_remove(0), args.common.clone())),
-        other => panic!("add the arguments of {other}"),
-    }
-}
 
 /// Other options that a quick test requires, so that nothing else is invalid.
 fn options_beside(case: &Case) -> &'static [&'static str] {

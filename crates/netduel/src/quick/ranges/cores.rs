@@ -5,7 +5,8 @@ use netduel_model::plan::tuning::CoreChoice;
 use netduel_model::plan::{self, TreatmentAction};
 use netduel_model::workload::{CORE, Workload, WorkloadType};
 
-use super::{BEGIN, SECOND, bounds, cases, check_bounds, quick_test, takes_of, with_treatment, workload};
+use super::command_lines::{quick_test, takes_of};
+use super::{BEGIN, SECOND, bounds, cases, check_bounds, with_treatment, workload};
 use crate::serve::rules::Rules;
 
 const PINS: [&str; 2] = ["pin_client", "pin_server"];
