@@ -18,7 +18,7 @@ use crate::processor::core_count;
 use crate::queueing::disciplines;
 use crate::route::{Hop, ListedRoute, links_of_any_default, links_of_default, routes_of_main_table};
 use crate::source::{DeviceSource, LinkSource, Sources};
-use crate::{filter, interrupts, metadata, pci, platform, xdp};
+use crate::{filter, interrupts, irqbalance, metadata, pci, platform, xdp};
 
 /// Sysctls that affect a network measurement. Those that a kernel or a namespace lacks are omitted.
 const SYSCTLS: &[&str] = &[
@@ -142,7 +142,7 @@ fn facts(sources: &mut Sources, root: &Path, cpuinfo: &str) -> Result<HostSnapsh
         kernel_settings: kernel_settings(root),
         pci_functions: functions,
         firewall: filter::filter(root, sources.filter.as_mut()),
-        irqbalance: filter::irqbalance(root),
+        irqbalance: irqbalance::irqbalance(root),
         default_routes,
         routes: routes.unwrap_or_default(),
         routes_listed,
