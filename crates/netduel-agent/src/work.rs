@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use netduel_control::agent::{Clock, FailureKind, Waker, Work, WorkError};
 use netduel_control::protocol::{LOCK_TIMEOUT_NS, Recovery, STEP_TIMEOUT_NS};
-use netduel_host::{Before, DRAIN_PATIENCE, HostError, Observer, Sources, wait_for_drained_queues};
+use netduel_host::{
+    Before, DRAIN_PATIENCE, HostError, IrqbalanceSearch, Observer, Sources, wait_for_drained_queues,
+};
 use netduel_load::OpenPorts;
 use netduel_model::data_ports::{ListenAt, PortNeeds, ProbeSource, ProbedPort};
 use netduel_model::ids::{RunId, Token};
@@ -110,6 +112,8 @@ pub struct AgentWork {
     lingering: Option<Box<dyn Lingering>>,
     /// Ports that a probe may find.
     open_ports: Option<OpenPorts>,
+    /// What earlier descriptions of this host found.
+    irqbalance: IrqbalanceSearch,
 }
 
 impl Default for AgentWork {
@@ -140,6 +144,7 @@ impl AgentWork {
             placement: None,
             lingering: None,
             open_ports: None,
+            irqbalance: IrqbalanceSearch::default(),
         }
     }
 
@@ -198,11 +203,17 @@ fn not_kept(lost: &[TreatmentError]) -> WorkError {
 /// # Errors
 /// When links or addresses cannot be listed.
 pub fn snapshot(metadata: bool) -> Result<HostSnapshot, HostError> {
+    snapshot_again(metadata, &mut IrqbalanceSearch::default())
+}
+
+/// As [`snapshot`], after other descriptions by this process.
+fn snapshot_again(metadata: bool, search: &mut IrqbalanceSearch) -> Result<HostSnapshot, HostError> {
     let mut sources = Sources::live()?;
     if !metadata {
         sources.metadata = None;
     }
-    Ok(HostSnapshot { build: crate::program::build(), ..netduel_host::snapshot_of(&mut sources)? })
+    let seen = netduel_host::snapshot_again(&mut sources, search)?;
+    Ok(HostSnapshot { build: crate::program::build(), ..seen })
 }
 
 impl Work for AgentWork {
@@ -215,7 +226,7 @@ impl Work for AgentWork {
     }
 
     fn snapshot(&mut self, metadata: bool) -> Result<HostSnapshot, WorkError> {
-        snapshot(metadata).map_err(environment)
+        snapshot_again(metadata, &mut self.irqbalance).map_err(environment)
     }
 
     fn lock(&mut self, run: &RunId) -> Result<(), WorkError> {

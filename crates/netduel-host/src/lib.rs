@@ -46,14 +46,14 @@ pub use bus_address::interrupt_queues;
 pub use data_path::{DataPath, packets_sent};
 pub use drain::{DRAIN_PATIENCE, queued_packets, wait_for_drained_queues};
 pub use error::HostError;
-pub use irqbalance::irqbalance_process;
+pub use irqbalance::{IrqbalanceSearch, irqbalance_process};
 pub use link::{MtuRange, StackedLink};
 pub use locality::{Locality, Node};
 pub use netlink::RouteSocket;
 pub use observer::{Before, Observer};
 pub use snapshot::{
-    added_routes, addresses_of, default_route_links, interface_names, mtu_range, snapshot, snapshot_of,
-    stacked_links,
+    added_routes, addresses_of, default_route_links, interface_names, mtu_range, snapshot, snapshot_again,
+    snapshot_of, stacked_links,
 };
 pub use source::{DeviceSource, FilterSource, LinkSource, MetadataService, Sources};
 pub use watch::{LinkState, link_states, wait_for_links};

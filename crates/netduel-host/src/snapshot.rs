@@ -10,6 +10,7 @@ use netduel_model::snapshot::{HostSnapshot, Interface, Route};
 use crate::device::{Surroundings, device, shows_own_links};
 use crate::error::HostError;
 use crate::file::{line, whole};
+use crate::irqbalance::IrqbalanceSearch;
 use crate::kernel_settings::kernel_settings;
 use crate::link::{Link, MtuRange, StackedLink, addresses, links, networks};
 use crate::machine::{cpu_model, memory, nodes, processor};
@@ -18,7 +19,7 @@ use crate::processor::core_count;
 use crate::queueing::disciplines;
 use crate::route::{Hop, ListedRoute, links_of_any_default, links_of_default, routes_of_main_table};
 use crate::source::{DeviceSource, LinkSource, Sources};
-use crate::{filter, interrupts, irqbalance, metadata, pci, platform, xdp};
+use crate::{filter, interrupts, metadata, pci, platform, xdp};
 
 /// Sysctls that affect a network measurement. Those that a kernel or a namespace lacks are omitted.
 const SYSCTLS: &[&str] = &[
@@ -83,6 +84,17 @@ pub fn snapshot() -> Result<HostSnapshot, HostError> {
 /// # Errors
 /// As there.
 pub fn snapshot_of(sources: &mut Sources) -> Result<HostSnapshot, HostError> {
+    snapshot_again(sources, &mut IrqbalanceSearch::default())
+}
+
+/// As [`snapshot_of`], by a process that describes this host more than once. `search` keeps what need not be searched for each time.
+///
+/// # Errors
+/// As there.
+pub fn snapshot_again(
+    sources: &mut Sources,
+    search: &mut IrqbalanceSearch,
+) -> Result<HostSnapshot, HostError> {
     let root = sources.root.clone();
     let cpuinfo = whole(&root.join("proc/cpuinfo")).unwrap_or_default();
     let (cloud, hypervisor) = platform::cloud(&root, &cpuinfo);
@@ -94,7 +106,7 @@ pub fn snapshot_of(sources: &mut Sources) -> Result<HostSnapshot, HostError> {
             let thread = thread::Builder::new().name("metadata".to_owned());
             thread.spawn_scoped(scope, move || metadata::query(provider, address)).ok()
         });
-        let read = facts(sources, &root, &cpuinfo);
+        let read = facts(sources, &root, &cpuinfo, search);
         (read, query.and_then(|query| query.join().ok()).flatten())
     });
     let cloud = cloud.map(|mut cloud| {
@@ -107,7 +119,12 @@ pub fn snapshot_of(sources: &mut Sources) -> Result<HostSnapshot, HostError> {
 }
 
 /// The facts from the host itself.
-fn facts(sources: &mut Sources, root: &Path, cpuinfo: &str) -> Result<HostSnapshot, HostError> {
+fn facts(
+    sources: &mut Sources,
+    root: &Path,
+    cpuinfo: &str,
+    search: &mut IrqbalanceSearch,
+) -> Result<HostSnapshot, HostError> {
     let value = |below: &str| line(&root.join(below));
     let links = listed_links(sources)?;
     let mut functions = pci::functions(root);
@@ -123,6 +140,7 @@ fn facts(sources: &mut Sources, root: &Path, cpuinfo: &str) -> Result<HostSnapsh
             interface.device.pci = Some(function.clone());
         }
     }
+    let irqbalance = search.runs(root, &interfaces);
     Ok(HostSnapshot {
         hostname: value("proc/sys/kernel/hostname"),
         kernel: value("proc/sys/kernel/osrelease"),
@@ -142,7 +160,7 @@ fn facts(sources: &mut Sources, root: &Path, cpuinfo: &str) -> Result<HostSnapsh
         kernel_settings: kernel_settings(root),
         pci_functions: functions,
         firewall: filter::filter(root, sources.filter.as_mut()),
-        irqbalance: irqbalance::irqbalance(root),
+        irqbalance,
         default_routes,
         routes: routes.unwrap_or_default(),
         routes_listed,
