@@ -59,7 +59,7 @@ pub(crate) fn processor(root: &Path, cpuinfo: &str, allowed: Option<&[u16]>) -> 
     Some(Processor {
         identity: cpu_identity(cpuinfo),
         sockets: (sockets > 0).then_some(sockets),
-        physical_cores: physical_cores(root, &online),
+        physical_cores: grouped(root, &online.iter().copied().collect()),
         max_khz: online.iter().filter_map(|core| number(&of(*core, "cpufreq/cpuinfo_max_freq"))).max(),
         governor: (!governors.is_empty()).then(|| governors.join(", ")),
         caches: caches(&of(*online.first()?, "cache")),
@@ -70,16 +70,17 @@ pub(crate) fn processor(root: &Path, cpuinfo: &str, allowed: Option<&[u16]>) -> 
 
 /// The threads of each physical core that are online and usable, by the number of its first one.
 pub(crate) fn physical_cores(root: &Path, usable: &[u16]) -> Vec<Vec<u16>> {
+    let online = cores_in(&root.join("sys/devices/system/cpu/online"));
+    let is_online = |core: &u16| online.as_ref().is_none_or(|online| online.contains(core));
+    grouped(root, &usable.iter().copied().filter(is_online).collect())
+}
+
+/// These cores as the threads of each physical core.
+fn grouped(root: &Path, usable: &BTreeSet<u16>) -> Vec<Vec<u16>> {
     let folder = root.join("sys/devices/system/cpu");
-    let online = cores_in(&folder.join("online"));
-    let usable: BTreeSet<u16> = usable
-        .iter()
-        .copied()
-        .filter(|core| online.as_ref().is_none_or(|online| online.contains(core)))
-        .collect();
     let mut grouped: BTreeSet<u16> = BTreeSet::new();
     let mut physical = Vec::new();
-    for core in &usable {
+    for core in usable {
         if grouped.contains(core) {
             continue;
         }

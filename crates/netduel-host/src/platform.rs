@@ -12,12 +12,14 @@ use crate::key_value_pool;
 const AZURE_TAG: &str = "7783-7084-3265-9085-8269-3286-77";
 
 /// Strings of DMI and the hypervisor; a missing one is empty.
-struct Identity {
+pub(crate) struct Identity {
     vendor: String,
     product: String,
     tag: String,
-    /// Only root may read the product's.
-    uuids: Vec<String>,
+    /// `product_uuid`, which only root may read.
+    pub machine_uuid: String,
+    /// `/sys/hypervisor/uuid`.
+    hypervisor_uuid: String,
     /// `/sys/hypervisor/type`.
     xen: String,
     /// Whether the processor reports a hypervisor.
@@ -25,14 +27,15 @@ struct Identity {
 }
 
 impl Identity {
-    fn read(root: &Path, cpuinfo: &str) -> Self {
+    pub(crate) fn read(root: &Path, cpuinfo: &str) -> Self {
         let dmi = |name: &str| line(&root.join("sys/class/dmi/id").join(name)).unwrap_or_default();
         let hypervisor = |name: &str| line(&root.join("sys/hypervisor").join(name)).unwrap_or_default();
         Self {
             vendor: dmi("sys_vendor"),
             product: dmi("product_name"),
             tag: dmi("chassis_asset_tag"),
-            uuids: vec![dmi("product_uuid"), hypervisor("uuid")],
+            machine_uuid: dmi("product_uuid"),
+            hypervisor_uuid: hypervisor("uuid"),
             xen: hypervisor("type"),
             guest: is_guest(cpuinfo),
         }
@@ -47,7 +50,7 @@ impl Identity {
             (Provider::Azure, format!("chassis asset tag {tag}"))
         } else if vendor == "Amazon EC2" {
             (Provider::Aws, by_vendor())
-        } else if let Some(uuid) = self.uuids.iter().find(is_ec2) {
+        } else if let Some(uuid) = [&self.machine_uuid, &self.hypervisor_uuid].into_iter().find(is_ec2) {
             (Provider::Aws, format!("machine UUID {uuid}"))
         } else if product == "Google Compute Engine" {
             (Provider::Gcp, format!("DMI product {product}"))
@@ -79,8 +82,7 @@ fn is_guest(cpuinfo: &str) -> Option<bool> {
 }
 
 /// The provider, and the hypervisor with its build.
-pub(crate) fn cloud(root: &Path, cpuinfo: &str) -> (Option<Cloud>, Option<String>) {
-    let identity = Identity::read(root, cpuinfo);
+pub(crate) fn cloud(root: &Path, identity: &Identity) -> (Option<Cloud>, Option<String>) {
     let Some((mut provider, mut evidence)) = identity.provider() else { return (None, None) };
     if provider == Provider::BareMetal {
         return (Some(of(provider, evidence)), None);
@@ -88,7 +90,9 @@ pub(crate) fn cloud(root: &Path, cpuinfo: &str) -> (Option<Cloud>, Option<String
     let log = kernel_log::hypervisor(root);
     let hypervisor = log.as_ref().map(kernel_log::Hypervisor::words).or_else(|| xen_version(root));
     // A small virtual machine monitor has no DMI, but the kernel knows the interface of the hypervisor.
-    if let (Provider::OtherHypervisor, Some((known, clock))) = (provider, by_clock(root)) {
+    if provider == Provider::OtherHypervisor
+        && let Some((known, clock)) = by_clock(root)
+    {
         (provider, evidence) = (known, format!("the kernel has the clock source {clock}"));
     }
     // The firmware of QEMU is the same with and without KVM.
@@ -155,12 +159,10 @@ fn xen_version(root: &Path) -> Option<String> {
 
 /// Vendor, product and chassis tag of DMI, unchanged, for example `Microsoft Corporation / Virtual Machine /
 /// 7783-7084-3265-9085-8269-3286-77`. Machines without DMI name themselves in the device tree.
-pub(crate) fn platform(root: &Path) -> Option<String> {
-    let table = root.join("sys/class/dmi/id");
-    let parts: Vec<String> = ["sys_vendor", "product_name", "chassis_asset_tag"]
-        .iter()
-        .filter_map(|name| line(&table.join(name)))
-        .collect();
+pub(crate) fn platform(root: &Path, identity: &Identity) -> Option<String> {
+    let Identity { vendor, product, tag, .. } = identity;
+    let mut parts = vec![vendor.as_str(), product, tag];
+    parts.retain(|part| !part.is_empty());
     if !parts.is_empty() {
         return Some(parts.join(" / "));
     }
@@ -174,7 +176,8 @@ mod tests {
 
     fn identity(vendor: &str, product: &str, tag: &str) -> Identity {
         let [vendor, product, tag] = [vendor, product, tag].map(str::to_owned);
-        Identity { vendor, product, tag, uuids: Vec::new(), xen: String::new(), guest: Some(true) }
+        let [machine_uuid, hypervisor_uuid, xen] = [const { String::new() }; 3];
+        Identity { vendor, product, tag, machine_uuid, hypervisor_uuid, xen, guest: Some(true) }
     }
 
     #[test]
@@ -185,10 +188,7 @@ mod tests {
             (identity(microsoft.0, microsoft.1, "1234-5678"), Provider::HyperV),
             (identity("Amazon EC2", "m7i.large", ""), Provider::Aws),
             (
-                Identity {
-                    uuids: vec![String::new(), "EC2e1916-9099".into()],
-                    ..identity("Xen", "HVM domU", "")
-                },
+                Identity { hypervisor_uuid: "EC2e1916-9099".into(), ..identity("Xen", "HVM domU", "") },
                 Provider::Aws,
             ),
             (identity("Google", "Google Compute Engine", ""), Provider::Gcp),

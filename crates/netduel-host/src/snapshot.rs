@@ -15,6 +15,7 @@ use crate::kernel_settings::kernel_settings;
 use crate::link::{Link, MtuRange, StackedLink, addresses, links, networks};
 use crate::machine::{cpu_model, memory, nodes, processor};
 use crate::netlink::RouteSocket;
+use crate::platform::Identity;
 use crate::processor::core_count;
 use crate::queueing::disciplines;
 use crate::route::{Hop, ListedRoute, links_of_any_default, links_of_default, routes_of_main_table};
@@ -97,7 +98,8 @@ pub fn snapshot_again(
 ) -> Result<HostSnapshot, HostError> {
     let root = sources.root.clone();
     let cpuinfo = whole(&root.join("proc/cpuinfo")).unwrap_or_default();
-    let (cloud, hypervisor) = platform::cloud(&root, &cpuinfo);
+    let identity = Identity::read(&root, &cpuinfo);
+    let (cloud, hypervisor) = platform::cloud(&root, &identity);
     let service = sources.metadata.zip(cloud.as_ref().map(|cloud| cloud.provider));
     // The metadata service is queried in parallel. The thread is in the caller's network namespace.
     let (read, answer) = thread::scope(|scope| {
@@ -106,7 +108,7 @@ pub fn snapshot_again(
             let thread = thread::Builder::new().name("metadata".to_owned());
             thread.spawn_scoped(scope, move || metadata::query(provider, address)).ok()
         });
-        let read = facts(sources, &root, &cpuinfo, search);
+        let read = facts(sources, &root, &cpuinfo, &identity, search);
         (read, query.and_then(|query| query.join().ok()).flatten())
     });
     let cloud = cloud.map(|mut cloud| {
@@ -123,6 +125,7 @@ fn facts(
     sources: &mut Sources,
     root: &Path,
     cpuinfo: &str,
+    identity: &Identity,
     search: &mut IrqbalanceSearch,
 ) -> Result<HostSnapshot, HostError> {
     let value = |below: &str| line(&root.join(below));
@@ -140,26 +143,29 @@ fn facts(
             interface.device.pci = Some(function.clone());
         }
     }
+    let kernel = value("proc/sys/kernel/osrelease");
+    let sysctls = sysctls(root);
+    let firewall = filter::filter(root, kernel.as_deref(), &sysctls, sources.filter.as_mut());
     let irqbalance = search.runs(root, &interfaces);
     Ok(HostSnapshot {
         hostname: value("proc/sys/kernel/hostname"),
-        kernel: value("proc/sys/kernel/osrelease"),
+        kernel,
         machine: value("proc/sys/kernel/arch").or_else(machine),
         os: distribution(root),
-        platform: platform::platform(root),
-        machine_uuid: value("sys/class/dmi/id/product_uuid"),
+        platform: platform::platform(root, identity),
+        machine_uuid: Some(identity.machine_uuid.clone()).filter(|uuid| !uuid.is_empty()),
         boot_id: value("proc/sys/kernel/random/boot_id"),
         netns: namespace(root),
         cpu_model: cpu_model(cpuinfo),
         cores: cores(root),
         memory_bytes: memory(&root.join("proc/meminfo"), "MemTotal"),
         interfaces,
-        sysctls: sysctls(root),
+        sysctls,
         processor: processor(root, cpuinfo, sources.allowed.as_deref()),
         numa_nodes: nodes(root),
         kernel_settings: kernel_settings(root),
         pci_functions: functions,
-        firewall: filter::filter(root, sources.filter.as_mut()),
+        firewall,
         irqbalance,
         default_routes,
         routes: routes.unwrap_or_default(),
