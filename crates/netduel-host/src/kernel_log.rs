@@ -32,25 +32,36 @@ impl Hypervisor {
         let name = self.name.strip_prefix("Microsoft ").unwrap_or(&self.name);
         self.build.as_ref().map_or_else(|| name.to_owned(), |build| format!("{name} {build}"))
     }
+
+    /// Whether no later record adds to it: only Hyper-V has a build.
+    fn is_complete(&self) -> bool {
+        self.build.is_some() || !self.name.ends_with("Hyper-V")
+    }
 }
 
-/// Reads the log from its start to the last available record.
+/// Reads the log from its start to the last record about the hypervisor, or where that is not known to the last one of the time of boot.
 pub(crate) fn hypervisor(root: &Path) -> Option<Hypervisor> {
     let path = root.join("dev/kmsg");
     let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let mut file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path).ok()?;
-    let mut text = Vec::new();
+    let mut log = String::new();
     let mut record = [0; 4 * RECORD_MAX];
-    while text.len() < READ_MAX {
+    while log.len() < READ_MAX {
         match file.read(&mut record) {
             Ok(0) => break,
-            Ok(length) if is_of_boot(&record[..length]) => text.extend_from_slice(&record[..length]),
+            Ok(length) if is_of_boot(&record[..length]) => {
+                let text = String::from_utf8_lossy(&record[..length]);
+                log.push_str(&text);
+                if is_of_hypervisor(&text) && found(&log).is_some_and(|found| found.is_complete()) {
+                    break;
+                }
+            }
             // EPIPE: unread records were overwritten; the next read continues after them.
             Err(cause) if matches!(cause.kind(), ErrorKind::BrokenPipe | ErrorKind::Interrupted) => {}
             _ => break,
         }
     }
-    found(&String::from_utf8_lossy(&text))
+    found(&log)
 }
 
 /// Whether a record is from the time in which the kernel detects its hypervisor; the log of a busy host has thousands of later ones.
@@ -58,6 +69,11 @@ fn is_of_boot(record: &[u8]) -> bool {
     let head = String::from_utf8_lossy(record.split(|byte| *byte == b';').next().unwrap_or_default());
     let microseconds = head.split(',').nth(2).and_then(|time| time.parse::<u64>().ok());
     microseconds.is_none_or(|time| time <= BOOT_US)
+}
+
+/// Whether a record may be one about the hypervisor.
+fn is_of_hypervisor(record: &str) -> bool {
+    record.contains(DETECTED) || BUILDS.iter().any(|mark| record.contains(mark))
 }
 
 /// Only the kernel's own records count: `priority,sequence,microseconds,flags;text`, with a facility of 0 in the priority's
@@ -88,6 +104,24 @@ mod tests {
         let old = "6,5,0,-;Hypervisor detected: Microsoft Hyper-V\n6,7,0,-;Hyper-V Host Build:18362-10.0-3-0.3446\n";
         assert_eq!(found(old).unwrap().words(), "Hyper-V 18362-10.0-3-0.3446");
         assert_eq!(found("6,5,0,-;Hypervisor detected: KVM\n").unwrap().words(), "KVM");
+    }
+
+    #[test]
+    fn records_after_those_of_the_hypervisor_are_not_read() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("dev")).unwrap();
+        let found_in = |records: [&str; 2]| {
+            // A file has no records: each takes a whole read.
+            let padded = records.map(|record| format!("{record:<width$}\n", width = 4 * RECORD_MAX - 1));
+            std::fs::write(root.path().join("dev/kmsg"), padded.concat()).unwrap();
+            hypervisor(root.path()).unwrap().words()
+        };
+        let build = "6,7,0,-;Hyper-V: Host Build 10.0.22477.1061-1-0";
+        assert_eq!(found_in(["6,5,0,-;Hypervisor detected: KVM", build]), "KVM");
+        let with_build = "Hyper-V 10.0.22477.1061-1-0";
+        assert_eq!(found_in(["6,5,0,-;Hypervisor detected: Microsoft Hyper-V", build]), with_build);
+        // A program's record ends no search.
+        assert_eq!(found_in(["12,5,0,-;Hypervisor detected: KVM", build]), with_build);
     }
 
     #[test]
