@@ -1,7 +1,7 @@
 //! The agents of a run as processes. A lost one by ssh gets the last line of its connection: ssh leaves it to its master process to print why that
 //! ended. It opens no connection.
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use netduel_control::launcher::{AgentId, Agents, Arrival, Ended, LaunchError, Processes};
@@ -16,13 +16,15 @@ const LOST: i32 = 255;
 pub struct SshAgents<'a> {
     processes: Processes,
     hosts: BTreeMap<AgentId, HostName>,
+    /// Those with output: their program has started.
+    started: BTreeSet<AgentId>,
     connections: &'a RefCell<SshHosts>,
 }
 
 impl<'a> SshAgents<'a> {
     /// Without processes.
     pub fn new(connections: &'a RefCell<SshHosts>) -> Self {
-        Self { processes: Processes::new(), hosts: BTreeMap::new(), connections }
+        Self { processes: Processes::new(), hosts: BTreeMap::new(), started: BTreeSet::new(), connections }
     }
 }
 
@@ -38,12 +40,21 @@ impl Agents for SshAgents<'_> {
     }
 
     fn next_arrival(&mut self, timeout: Duration) -> Option<(AgentId, Arrival)> {
-        self.processes.next_arrival(timeout)
+        let arrived = self.processes.next_arrival(timeout)?;
+        if let (id, Arrival::Bytes(_)) = &arrived {
+            self.started.insert(*id);
+        }
+        Some(arrived)
     }
 
     fn end(&mut self, id: AgentId, patience: Duration) -> Ended {
         let ended = self.processes.end(id, patience);
         let host = self.hosts.remove(&id);
+        if let Some(host) = &host
+            && !self.started.remove(&id)
+        {
+            self.connections.borrow_mut().forget_program(host);
+        }
         let is_lost = ended.status.and_then(|status| status.code()) == Some(LOST);
         let lost = host.filter(|_| is_lost);
         let connection = lost.and_then(|host| self.connections.borrow_mut().last_line(&host));

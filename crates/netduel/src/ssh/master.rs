@@ -35,6 +35,15 @@ const END_PATIENCE: Duration = Duration::from_secs(3);
 /// Unread pieces of output.
 const ARRIVALS_MAX: usize = 8;
 
+/// A program on a host that is the one of this build, and has started there.
+#[derive(Debug, Clone)]
+pub struct TriedProgram {
+    /// Its file.
+    pub file: String,
+    /// The state of that file, as [`scripts::state`] prints it.
+    pub state: String,
+}
+
 /// A connection to a host.
 #[derive(Debug)]
 pub struct Master {
@@ -47,6 +56,8 @@ pub struct Master {
     destination: Vec<String>,
     socket: PathBuf,
     ssh: SshHost,
+    /// The program that agents start with over this connection without another comparison.
+    pub program: Option<TriedProgram>,
 }
 
 impl Master {
@@ -69,7 +80,8 @@ impl Master {
         let process = AgentProcess::start(name.as_str(), &argv, 0, sender)
             .map_err(|error| Obstacle::NoSsh(error.into()))?;
         let (process, ssh) = (Some(process), ssh.clone());
-        Ok(Self { process, arrivals, is_first: true, options, way, destination, socket, ssh })
+        let program = None;
+        Ok(Self { process, arrivals, is_first: true, options, way, destination, socket, ssh, program })
     }
 
     /// Runs a script in the shell and returns what it printed.
@@ -182,6 +194,7 @@ mod tests {
             destination: Vec::new(),
             socket: PathBuf::new(),
             ssh: SshHost::of("vm1"),
+            program: None,
         }
     }
 

@@ -147,6 +147,13 @@ impl SshHosts {
         self.masters.get_mut(name)?.last_line()
     }
 
+    /// The agent of a host did not start: before the next one, the program there is compared and tried again.
+    fn forget_program(&mut self, name: &HostName) {
+        if let Some(master) = self.masters.get_mut(name) {
+            master.program = None;
+        }
+    }
+
     fn prepare_now(&mut self, name: &HostName, ssh: &SshHost) -> Result<Vec<String>, Obstacle> {
         let stop = Stop::new()?;
         let mut preparation = self.preparation(name, ssh)?;

@@ -130,13 +130,29 @@ fn root(ssh: &SshHost) -> &'static str {
     if ssh.sudo { "sudo -n " } else { "" }
 }
 
-/// Starts the program once and prints its exit status and output.
+/// Prints inode, size and time of the last change of a file: a file that was replaced or changed since has others.
+pub fn state(file: &str) -> String {
+    format!("s=$(stat -Lc '%i %s %z' {} 2>/dev/null); echo \"state=$s\"", quoted(file))
+}
+
+/// What [`state`] printed, in its answer or at the beginning of that to [`start`]. `None` without the file, and on a host without stat(1).
+pub fn state_in(answer: &str) -> Option<&str> {
+    answer.lines().next()?.strip_prefix("state=").filter(|state| !state.is_empty())
+}
+
+/// Prints the state of the program, starts it once and prints its exit status and output.
 pub fn start(ssh: &SshHost, file: &str) -> String {
-    format!("o=$({}{} --version 2>&1); echo \"status=$?\"; echo \"$o\"", root(ssh), quoted(file))
+    format!(
+        "{}; o=$({}{} --version 2>&1); echo \"status=$?\"; echo \"$o\"",
+        state(file),
+        root(ssh),
+        quoted(file)
+    )
 }
 
 /// Exit status and output of [`start`].
 pub fn status_and_output(answer: &str) -> (Option<i32>, &str) {
+    let (_, answer) = answer.split_once('\n').unwrap_or_default();
     let (status, output) = answer.split_once('\n').unwrap_or((answer, ""));
     (status.strip_prefix("status=").and_then(|status| status.parse().ok()), output.trim())
 }
@@ -261,6 +277,47 @@ mod tests {
         assert!(!has_gzip(&folder));
         netduel_test_support::write_program(root.path().join("gzip"), "#!/bin/sh\nexit 1\n");
         assert!(!has_gzip(&format!("{folder}:{path}")));
+    }
+
+    #[test]
+    fn file_that_was_replaced_or_changed_has_another_state_and_a_missing_one_has_none() {
+        let root = tempfile::tempdir().expect("a folder");
+        let [file, other, link] = ["it's", "other", "link"].map(|name| root.path().join(name));
+        let path = std::env::var("PATH").expect("a search path");
+        let state_of = |file: &Path| {
+            let output = run(&state(&file.display().to_string()), &path, b"");
+            state_in(&String::from_utf8_lossy(&output.stdout)).map(str::to_owned)
+        };
+        assert_eq!(state_of(&file), None);
+        fs::write(&file, "program").expect("a file");
+        std::os::unix::fs::symlink(&file, &link).expect("a link");
+        let first = state_of(&file).expect("a state");
+        assert_eq!([&file, &link].map(|file| state_of(file)), [Some(first.clone()), Some(first.clone())]);
+        // Both exist at a time, so they have inodes of their own.
+        fs::write(&other, "program").expect("a file");
+        fs::rename(&other, &file).expect("it is renamed");
+        let second = state_of(&link).expect("a state");
+        assert_ne!(second, first);
+        fs::write(&file, "longer program").expect("a file");
+        assert_ne!(state_of(&link), Some(second));
+        fs::remove_file(&file).expect("it is removed");
+        assert_eq!(state_of(&link), None);
+        assert_eq!(run(&state("/"), &root.path().display().to_string(), b"").stdout, b"state=\n");
+    }
+
+    #[test]
+    fn start_has_state_and_exit_status_and_output_of_the_program() {
+        let root = tempfile::tempdir().expect("a folder");
+        let file = root.path().join("it's");
+        netduel_test_support::write_program(&file, "#!/bin/sh\necho \"$@\"\necho state=x >&2\nexit 3\n");
+        let path = std::env::var("PATH").expect("a search path");
+        let file = file.display().to_string();
+        let printed = |script: &str| String::from_utf8(run(script, &path, b"").stdout).expect("a text");
+        let answer = printed(&start(&SshHost::of("vm1"), &file));
+        assert_eq!(status_and_output(&answer), (Some(3), "--version\nstate=x"));
+        assert!(state_in(&answer).is_some(), "{answer}");
+        assert_eq!(state_in(&answer), state_in(&printed(&state(&file))));
+        assert_eq!(status_and_output(""), (None, ""));
     }
 
     #[test]

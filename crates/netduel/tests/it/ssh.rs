@@ -14,6 +14,7 @@ mod compression;
 mod ended_copy;
 mod folder;
 mod jump_host;
+mod restart;
 mod same_configuration;
 
 /// sshd(8) is outside of the search path of ordinary users, and wants its own path as an absolute one.
