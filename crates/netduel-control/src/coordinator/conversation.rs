@@ -116,6 +116,9 @@ impl<'a> Hosts<'a> {
         for host in gone {
             self.wait_for_guard(host)?;
         }
+        let plan = self.plan;
+        let hosts: Vec<_> = gone.iter().filter_map(|name| Some((name, plan.hosts.get(name)?))).collect();
+        self.agents.prepare(&hosts);
         let mut lost = None;
         for host in gone {
             let launched = self.launch(host);

@@ -3,6 +3,9 @@
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use netduel_model::ids::HostName;
+use netduel_model::plan::Host;
+
 /// Why an agent could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
@@ -66,6 +69,9 @@ pub struct Ended {
 
 /// The agents of a run.
 pub trait Agents {
+    /// Prepares hosts at the same time, before their agents are started again. The launcher then returns the reason for a host that failed.
+    fn prepare(&mut self, _hosts: &[(&HostName, &Host)]) {}
+
     /// Starts the agent of `host` with `argv` under the number `id`.
     fn start(&mut self, id: AgentId, host: &str, argv: &[String]) -> Result<(), LaunchError>;
 

@@ -1,13 +1,19 @@
 //! Agents that are lost again, in their restart or soon after it: how often another one is started, and what the user learns.
+use std::cell::RefCell;
 use std::io::Write as _;
+use std::rc::Rc;
+use std::time::Duration;
 
 use netduel_control::coordinator::{RESTARTS_MAX, RunErrorKind};
+use netduel_control::launcher::{AgentId, Agents, Arrival, Ended, LaunchError, Processes};
 use netduel_model::event::Event;
+use netduel_model::ids::HostName;
+use netduel_model::plan::Host;
 use netduel_model::run::RunEnd;
 use netduel_model::trial::Trial;
 
 use crate::coordinator::{FOUR_TRIALS, lines, logged, reasons};
-use crate::surroundings::{Script, plan, run};
+use crate::surroundings::{Script, plan, run, run_over};
 
 /// A file with the requests at which the agents of a host die, and the word of their script.
 fn deaths(requests: &[&str]) -> (tempfile::NamedTempFile, String) {
@@ -119,4 +125,50 @@ fn host_is_ready_although_another_one_is_lost_again_in_the_same_restart() {
     let [(_, of_a, _), (_, of_b, _), ..] = restarts[..] else { panic!("{restarts:?}") };
     assert!(of_a.ends_with("dies at start") && of_b.ends_with("dies at abort"), "{restarts:?}");
     assert_eq!(ready(&script), 4);
+}
+
+/// Processes, and the calls that prepare and start them.
+struct NotedCalls {
+    processes: Processes,
+    calls: Rc<RefCell<Vec<String>>>,
+}
+
+impl Agents for NotedCalls {
+    fn prepare(&mut self, hosts: &[(&HostName, &Host)]) {
+        let names: Vec<&str> = hosts.iter().map(|(name, _)| name.as_str()).collect();
+        self.calls.borrow_mut().push(format!("prepare {}", names.join(" ")));
+    }
+
+    fn start(&mut self, id: AgentId, host: &str, argv: &[String]) -> Result<(), LaunchError> {
+        self.calls.borrow_mut().push(format!("start {host}"));
+        self.processes.start(id, host, argv)
+    }
+
+    fn send(&mut self, id: AgentId, line: &str) {
+        self.processes.send(id, line);
+    }
+
+    fn next_arrival(&mut self, timeout: Duration) -> Option<(AgentId, Arrival)> {
+        self.processes.next_arrival(timeout)
+    }
+
+    fn end(&mut self, id: AgentId, patience: Duration) -> Ended {
+        self.processes.end(id, patience)
+    }
+
+    fn is_over(&mut self, id: AgentId, patience: Duration) -> bool {
+        self.processes.is_over(id, patience)
+    }
+}
+
+#[test]
+fn hosts_that_are_lost_in_one_trial_are_prepared_together_before_their_agents_start() {
+    let (_left_of_a, word_of_a) = deaths(&["start"]);
+    let (_left_of_b, word_of_b) = deaths(&["abort"]);
+    let mut script = Script::default().host("a", &[word_of_a.as_str()]).host("b", &[word_of_b.as_str()]);
+    let calls = Rc::new(RefCell::new(Vec::new()));
+    let agents = NotedCalls { processes: Processes::new(), calls: Rc::clone(&calls) };
+    let end = run_over(&plan(FOUR_TRIALS), &mut script, Box::new(agents)).unwrap();
+    assert_eq!(end, RunEnd::BlockLimitReached);
+    assert_eq!(*calls.borrow(), ["start a", "start b", "prepare a b", "start a", "start b"]);
 }

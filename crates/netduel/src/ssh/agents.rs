@@ -1,13 +1,14 @@
-//! The agents of a run as processes. A lost one by ssh gets the last line of its connection: ssh leaves it to its master process to print why that
-//! ended. It opens no connection.
+//! The agents of a run as processes, and what becomes of their ssh connections: several lost hosts are prepared at the same time, and a lost agent
+//! gets the last line of its connection, because ssh leaves it to its master process to print why that ended. It interprets no output of agents.
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use netduel_control::launcher::{AgentId, Agents, Arrival, Ended, LaunchError, Processes};
 use netduel_model::ids::HostName;
+use netduel_model::plan::{Host, Launch};
 
-use super::SshHosts;
+use super::{OnFailure, SshHosts};
 
 /// Exit code of ssh(1) when its connection is lost, and when a signal ends its command.
 const LOST: i32 = 255;
@@ -29,6 +30,15 @@ impl<'a> SshAgents<'a> {
 }
 
 impl Agents for SshAgents<'_> {
+    fn prepare(&mut self, hosts: &[(&HostName, &Host)]) {
+        let by_ssh = hosts.iter().filter_map(|(name, host)| match &host.launch {
+            Launch::Ssh(ssh) => Some((*name, ssh)),
+            _ => None,
+        });
+        // Each failure is returned by `SshHosts::argv`.
+        drop(self.connections.borrow_mut().prepare(by_ssh, OnFailure::Continue));
+    }
+
     fn start(&mut self, id: AgentId, host: &str, argv: &[String]) -> Result<(), LaunchError> {
         self.processes.start(id, host, argv)?;
         self.hosts.extend(HostName::new(host).ok().map(|host| (id, host)));

@@ -132,7 +132,7 @@ impl SshHosts {
         Ok(())
     }
 
-    /// The argv that starts the agent of a host. A host that is not prepared, for example because its former agent was lost, is prepared now.
+    /// The argv that starts the agent of a host. A host that is not prepared, for example because it had no thread, is prepared now.
     ///
     /// # Errors
     /// Why that is not possible, and what to do.

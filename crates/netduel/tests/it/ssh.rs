@@ -122,22 +122,40 @@ impl Scene {
         plan.display().to_string()
     }
 
-    /// A plan with two hosts by ssh, which copy the program to folders of their own.
-    fn plan_of_two(&self) -> String {
+    /// A plan with two hosts by ssh, which copy the program to folders of their own. `treatment` is that of both arms.
+    fn plan_of_two(&self, treatment: &str, blocks: u32) -> String {
         let host = |name: &str| {
             let folder = self.at(&format!("home/{name}"));
             format!("[hosts.{name}]\nlaunch = \"ssh\"\nhost = \"{name}\"\nfolder = \"{folder}\"\n")
         };
-        let arm = |name: &str| format!("[[arms]]\nname = \"{name}\"\nclient = \"vm1\"\nserver = \"vm2\"\n");
+        let arm = |name: &str| {
+            format!(
+                "[[arms]]\nname = \"{name}\"\nclient = \"vm1\"\nserver = \"vm2\"\ntreatments = [{treatment}]\n"
+            )
+        };
         let plan = self.bench.plan(&format!(
             "name = \"two\"\nquestion = \"Are both reached?\"\n{}{}addresses = [\"127.0.0.1\"]\n{}{}{LATENCY}\n\
-             [design]\nblocks_min = 2\nblocks_max = 2\n",
+             [design]\nblocks_min = {blocks}\nblocks_max = {blocks}\n",
             host("vm1"),
             host("vm2"),
             arm("one"),
             arm("two"),
         ));
         plan.display().to_string()
+    }
+
+    /// Lets the first step on a host wait for that on another host, from now on.
+    fn let_hosts_meet(&self) {
+        let met = self.at("met");
+        // It is there when they have met before.
+        drop(fs::remove_dir_all(&met));
+        fs::create_dir(&met).unwrap();
+        self.program(
+            "bin/uname",
+            &format!(
+                "touch {met}/$$\nwhile [ \"$(ls {met} | wc -l)\" -lt 2 ]; do sleep 0.02; done\nexec /usr/bin/uname \"$@\""
+            ),
+        );
     }
 
     /// The copies of the program below a folder.
@@ -292,16 +310,8 @@ fn two_hosts_are_prepared_at_the_same_time() {
     with_sshd("ssh::two_hosts_are_prepared_at_the_same_time", |scene| {
         // One of them compresses the program for both.
         scene.use_gzip();
-        // The first step on a host waits for the other host.
-        let met = scene.at("met");
-        fs::create_dir(&met).unwrap();
-        scene.program(
-            "bin/uname",
-            &format!(
-                "touch {met}/$$\nwhile [ \"$(ls {met} | wc -l)\" -lt 2 ]; do sleep 0.02; done\nexec /usr/bin/uname \"$@\""
-            ),
-        );
-        let plan = scene.plan_of_two();
+        scene.let_hosts_meet();
+        let plan = scene.plan_of_two("", 2);
         let first = scene.run(&["run", &plan]).expect_code(0);
         for host in ["vm1", "vm2"] {
             assert_names(&first.stderr, &[&format!("{host}: copying netduel ("), &format!("{host}: copied")]);
@@ -309,8 +319,7 @@ fn two_hosts_are_prepared_at_the_same_time() {
         }
         scene.assert_nothing_left();
 
-        fs::remove_dir_all(&met).unwrap();
-        fs::create_dir(&met).unwrap();
+        scene.let_hosts_meet();
         let words = ["inspect", "--plan", &plan, "--no-metadata", "--fail-on", "never"];
         scene.run(&words).expect_code(0);
         scene.assert_nothing_left();
@@ -329,7 +338,7 @@ fn first_host_that_fails_ends_the_preparation_of_the_others() {
         scene.program("client-bin/ssh", &format!("{late}\n{ssh}"));
         let known = fs::read_to_string(scene.at("known_hosts")).unwrap();
         fs::write(scene.at("known_hosts"), known.replace("vm2 ", "vm3 ")).unwrap();
-        let refused = scene.run(&["run", &scene.plan_of_two()]).expect_code(3);
+        let refused = scene.run(&["run", &scene.plan_of_two("", 2)]).expect_code(3);
         assert_names(&refused.stderr, &["agent of host vm2", "Host key verification failed"]);
         assert!(!refused.stderr.contains("vm1"), "{}", refused.stderr);
         fs::write(go, "").unwrap();

@@ -5,7 +5,7 @@ use rustix::process::Signal;
 
 use super::compression::FOLDER;
 use super::{Scene, with_sshd};
-use crate::support::{UnderWay, signal};
+use crate::support::{UnderWay, signal, signal_those_left, until};
 
 /// Lets the hosts note each SHA-256 of a program.
 fn note_comparisons(scene: &Scene) {
@@ -63,6 +63,36 @@ fn program_is_compared_again_only_when_it_is_another_one_or_did_not_start() {
         let copied = [count("copying netduel ("), count("replacing a damaged copy of netduel (")];
         let restarted = [count("its agent again (1 of 3)"), count("its agent again (2 of 3)")];
         assert_eq!((copied, restarted), ([2, 1], [4, 1]), "{}", run.stderr);
+        scene.assert_nothing_left();
+    });
+}
+
+#[test]
+fn hosts_that_are_lost_at_once_are_prepared_at_the_same_time() {
+    with_sshd("ssh::restart::hosts_that_are_lost_at_once_are_prepared_at_the_same_time", |scene| {
+        note_comparisons(scene);
+        let (go, applied) = (scene.at("go"), scene.at("applied"));
+        let wait = format!("touch {applied}; while [ ! -e {go} ]; do sleep 0.02; done");
+        let treatment =
+            format!("{{ command = [\"sh\", \"-c\", \"{wait}\"], undo = [\"true\"], on = \"client\" }}");
+        let plan = scene.plan_of_two(&treatment, 3);
+        let run = UnderWay::start(scene.netduel(&["run", &plan]));
+        assert!(until(|| fs::exists(&applied).unwrap()), "no treatment is applied");
+        assert_eq!(take_steps(scene), ["compared", "compared"], "one for each copy");
+        // The trial sees the loss of one host only after both connections have ended.
+        signal(run.pid(), Signal::STOP);
+        let status = format!("/proc/{}/status", run.pid().as_raw_nonzero());
+        assert!(until(|| fs::read_to_string(&status).unwrap().contains("State:\tT")), "it does not stop");
+        signal_those_left(scene.connections(), Signal::KILL);
+        assert!(until(|| scene.connections().is_empty()), "a connection is left");
+        fs::write(&go, "").unwrap();
+        scene.let_hosts_meet();
+        signal(run.pid(), Signal::CONT);
+        let run = run.finish().expect_code(0);
+        let count = |text: &str| run.stderr.matches(text).count();
+        let restarted = [count("its agent again (1 of 3)"), count("its agent again (2 of 3)")];
+        assert_eq!(restarted, [2, 0], "{}", run.stderr);
+        assert_eq!(take_steps(scene), ["compared", "compared"], "one for each new connection");
         scene.assert_nothing_left();
     });
 }
