@@ -89,7 +89,7 @@ fn plans_have_the_narrower_range() {
             let name = narrowed.name(value);
             let Narrowed { kind, key, line, .. } = &narrowed;
             let text = format!("{BEGIN}type = \"{}\"\n{line}\n{key} = {value}\n[lab]\n", kind.word());
-            // The lab has no path that takes the frames of the generator `kernel`.
+            // The accelerated path of the lab does not take the frames of the generator `kernel`.
             let text = if *key == "flows" { elsewhere(&text) } else { text };
             match plan::parse(&text, "p") {
                 Ok(_) => assert!(is_good, "{name} was taken"),
