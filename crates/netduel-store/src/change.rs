@@ -106,6 +106,7 @@ impl Store {
     /// # Errors
     /// As [`Self::read`]; [`StoreError::TooLarge`].
     pub fn records(&self, name_or_path: &str) -> Result<Vec<u8>, StoreError> {
+        let name_or_path = Path::new(name_or_path);
         let path = self.find(name_or_path)?;
         let length = reader::read_whole(&run_file::open(&path)?, &path)?.length;
         let mut content = content(&path)?;

@@ -217,7 +217,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::NotFound`] with similar names, [`StoreError::NoFile`] for a path, [`StoreError::Ambiguous`],
     /// [`StoreError::Newer`], [`StoreError::NotARun`], [`StoreError::Damaged`], or [`StoreError::Io`].
-    pub fn read(&self, name_or_path: &str) -> Result<Run, StoreError> {
+    pub fn read(&self, name_or_path: &(impl AsRef<Path> + ?Sized)) -> Result<Run, StoreError> {
         self.read_with_note(name_or_path).map(|(run, _)| run)
     }
 
@@ -225,7 +225,11 @@ impl Store {
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub fn read_with_note(&self, name_or_path: &str) -> Result<(Run, Option<TornTail>), StoreError> {
+    pub fn read_with_note(
+        &self,
+        name_or_path: &(impl AsRef<Path> + ?Sized),
+    ) -> Result<(Run, Option<TornTail>), StoreError> {
+        let name_or_path = name_or_path.as_ref();
         let path = self.find(name_or_path)?;
         let file = run_file::open(&path)?;
         let mut whole = reader::read_whole(&file, &path)?;
@@ -242,8 +246,8 @@ impl Store {
     ///
     /// # Errors
     /// As [`Self::read`]; damaged records are no error.
-    pub fn verify(&self, name_or_path: &str) -> Result<Integrity, StoreError> {
-        let path = self.find(name_or_path)?;
+    pub fn verify(&self, name_or_path: &(impl AsRef<Path> + ?Sized)) -> Result<Integrity, StoreError> {
+        let path = self.find(name_or_path.as_ref())?;
         let file = run_file::open(&path)?;
         let whole = reader::read_whole(&file, &path)?;
         Ok(Integrity {
@@ -274,7 +278,7 @@ impl Store {
     /// # Errors
     /// As [`Self::read`]; a path of a file is [`StoreError::NotFound`].
     pub fn id_of(&self, name: &str) -> Result<RunId, StoreError> {
-        let path = self.find(name)?;
+        let path = self.find(Path::new(name))?;
         self.id_at(&path).map_or_else(|| Err(self.not_found(name)?), Ok)
     }
 
@@ -286,7 +290,7 @@ impl Store {
 
     /// The name of a run that was found by its name: a renamed or copied file of this store is a run by the name of its file, as in the
     /// listing. A path is of any file.
-    pub(crate) fn own_name(&self, path: &Path, name_or_path: &str) -> Option<RunId> {
+    pub(crate) fn own_name(&self, path: &Path, name_or_path: &Path) -> Option<RunId> {
         self.id_at(path).filter(|_| !is_path(name_or_path))
     }
 
@@ -331,15 +335,18 @@ impl Store {
     }
 
     /// The file of a run, from its name, a unique prefix, `last`, or a path.
-    pub(crate) fn find(&self, wanted: &str) -> Result<PathBuf, StoreError> {
+    pub(crate) fn find(&self, name_or_path: &Path) -> Result<PathBuf, StoreError> {
+        if is_path(name_or_path) {
+            return Ok(name_or_path.to_owned());
+        }
+        let Some(wanted) = name_or_path.to_str() else {
+            return Err(self.not_found(&name_or_path.to_string_lossy())?);
+        };
         if wanted == LAST {
             let runs = self.list()?;
             // Where none can be read, the reason of one says more than that there is none.
             let newest = runs.iter().find(|run| run.contents.is_ok()).or(runs.first());
             return newest.map(|run| run.path.clone()).map_or_else(|| Err(self.not_found(wanted)?), Ok);
-        }
-        if is_path(wanted) {
-            return Ok(PathBuf::from(wanted));
         }
         let ids = self.ids()?;
         if ids.iter().any(|id| id.as_str() == wanted) {
@@ -405,8 +412,9 @@ impl Store {
 }
 
 /// Whether a run is named by the path of its file.
-fn is_path(wanted: &str) -> bool {
-    wanted.contains('/') || Path::new(wanted).extension().is_some_and(|end| end == EXTENSION)
+fn is_path(wanted: &Path) -> bool {
+    wanted.as_os_str().as_encoded_bytes().contains(&b'/')
+        || wanted.extension().is_some_and(|end| end == EXTENSION)
 }
 
 fn outline(path: &Path) -> Result<RunContents, StoreError> {

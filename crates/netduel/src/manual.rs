@@ -10,6 +10,7 @@ use netduel_model::plan::{Permissions, ResolvedPlan};
 use netduel_model::{published, shell};
 use netduel_report::document::verdicts::Sides;
 use netduel_report::gate::example_limit;
+use netduel_store::LAST;
 
 use crate::cli::shared::StoreArgs;
 use crate::cli::{Cli, Completable};
@@ -80,7 +81,7 @@ pub fn names(what: Completable, of: Option<&Path>, store: &StoreArgs) -> Result<
 /// The names of the stored runs.
 fn runs(store: &StoreArgs) -> Result<Vec<String>, Failure> {
     let runs = open_store(store)?.list().kind(Kind::Store)?;
-    Ok(std::iter::once("last".to_owned()).chain(runs.iter().map(|run| run.id.to_string())).collect())
+    Ok(std::iter::once(LAST.to_owned()).chain(runs.iter().map(|run| run.id.to_string())).collect())
 }
 
 /// The notes of the stored runs, as an option takes them. One that needs quotes is left out: bash would insert it without them.
@@ -100,8 +101,8 @@ fn plan_of(plan: Option<&Path>) -> Result<ResolvedPlan, Failure> {
 
 /// The plan of the stored run on the command line that is completed, or of the last run.
 fn plan_of_run(run: Option<&Path>, store: &StoreArgs) -> Result<ResolvedPlan, Failure> {
-    let name = run.map_or_else(|| "last".into(), Path::to_string_lossy);
-    open_store(store)?.read(&name).map(|run| run.header.plan).map_err(store_failure)
+    let name = run.unwrap_or(Path::new(LAST));
+    open_store(store)?.read(name).map(|run| run.header.plan).map_err(store_failure)
 }
 
 /// A condition for each metric of each arm that is compared, with a limit to be edited.

@@ -42,9 +42,9 @@ pub fn command(action: &RunsAction) -> Result<(), Failure> {
 /// `netduel runs verify`: without names all runs of the store.
 fn verify(store: &Store, names: &[String], json: bool) -> Result<(), Failure> {
     let is_whole_store = names.is_empty();
-    let names = match names {
-        [] => store.list().kind(Kind::Store)?.iter().map(|run| run.path.display().to_string()).collect(),
-        names => names.to_vec(),
+    let names: Vec<PathBuf> = match names {
+        [] => store.list().kind(Kind::Store)?.into_iter().map(|run| run.path).collect(),
+        names => names.iter().map(PathBuf::from).collect(),
     };
     if redaction::is_on() {
         // Files that cannot be read have their numbers in the order of the listing, and why they cannot is stated below.
@@ -76,11 +76,8 @@ fn verify(store: &Store, names: &[String], json: bool) -> Result<(), Failure> {
 }
 
 /// A checked run; an error of the system ends the command.
-fn verified(store: &Store, name: &str) -> Result<VerifiedRun, Failure> {
-    let id = || {
-        let stem = Path::new(name).file_stem();
-        redaction::text(&stem.map_or_else(|| name.to_owned(), |stem| stem.display().to_string()))
-    };
+fn verified(store: &Store, name: &Path) -> Result<VerifiedRun, Failure> {
+    let id = || redaction::text(&name.file_stem().unwrap_or(name.as_os_str()).display().to_string());
     match store.verify(name) {
         Ok(found) => Ok(VerifiedRun {
             id: id(),

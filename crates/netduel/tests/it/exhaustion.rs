@@ -216,6 +216,11 @@ fn argument_that_is_no_text_is_a_path_or_refused() {
     bench.run(run.iter().copied().chain([page])).expect_code(0);
     assert!(bench.path().join(page).is_file());
     assert_eq!(std::fs::read_dir(bench.path().join(odd)).unwrap().count(), 1);
+    let verify = [OsStr::new("runs"), "verify".as_ref(), "--store".as_ref(), odd];
+    for option in [None, Some(OsStr::new("--redact"))] {
+        let verified = bench.run(verify.into_iter().chain(option)).expect_code(0).stdout;
+        assert!(verified.contains(": sound, "), "{option:?}: {verified}");
+    }
     for words in [
         &["report".as_ref(), odd][..],
         &["tcp".as_ref(), odd],
