@@ -11,6 +11,7 @@ use netduel_model::warning::Warning;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
+use crate::begun::is_in_future;
 use crate::checksum;
 use crate::error::{SIZE_MAX, StoreError};
 use crate::format::{FORMAT, FirstLine, KIND, Record};
@@ -36,6 +37,12 @@ pub struct Imported {
     pub was_there: bool,
     /// Warnings about records of the file that are damaged or do not belong to the run, and about an incomplete last one, which is not copied.
     pub left_out: Vec<Warning>,
+    /// Wall clock at its start, milliseconds since the Unix epoch.
+    pub started_unix_ms: u64,
+    /// Whether its start lies in the future of this machine's clock.
+    pub starts_in_future: bool,
+    /// Number of other runs of the store whose names begin with its name, which stands for it alone.
+    pub longer_names: usize,
 }
 
 /// Disk space of a run.
@@ -141,9 +148,16 @@ impl Store {
         let torn = whole.torn.map(|torn| Warning::RecordIncomplete { bytes: torn.bytes });
         let left_out: Vec<Warning> =
             whole.run.warnings.into_iter().filter(Warning::is_about_the_file).chain(torn).collect();
+        let started_unix_ms = whole.run.header.started_unix_ms;
+        let starts_in_future = is_in_future(started_unix_ms);
+        let is_longer = |other: &&RunId| **other != id && other.as_str().starts_with(id.as_str());
+        let longer_names = self.ids()?.iter().filter(is_longer).count();
         let stored = self.file_of(id.as_str());
-        if stored.exists() && is_same_but_for_its_name(&content(&stored)?, &records, &id) {
-            return Ok(Imported { id, trials, was_there: true, left_out });
+        let was_there = stored.exists() && is_same_but_for_its_name(&content(&stored)?, &records, &id);
+        let imported =
+            Imported { id, trials, was_there, left_out, started_unix_ms, starts_in_future, longer_names };
+        if was_there {
+            return Ok(imported);
         }
         self.remove_old_drafts();
         let draft = self.draft(&[&records])?;
@@ -152,7 +166,7 @@ impl Store {
             return Err(error);
         }
         self.sync()?;
-        Ok(Imported { id, trials, was_there: false, left_out })
+        Ok(imported)
     }
 
     /// Disk space of a run of this store.

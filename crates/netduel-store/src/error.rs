@@ -89,6 +89,15 @@ pub enum StoreError {
         /// Runs with similar names.
         near: Vec<String>,
     },
+    /// All runs start in the future, so that it is not known which was begun last.
+    #[error(
+        "failed to find run `last` in {}: all runs that can be read start in the future of this machine's clock; correct the clock, or name \
+         the run; `netduel runs` lists all", folder.display()
+    )]
+    NoLast {
+        /// The store's folder.
+        folder: PathBuf,
+    },
     /// A run is named by a path, and there is no file.
     #[error("failed to open {}: {source}; name a file that exists; `netduel runs` lists the runs of the store", path.display())]
     NoFile {

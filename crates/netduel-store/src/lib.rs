@@ -1,9 +1,11 @@
 //! Runs on disk: one append-only file of JSON lines for each run, durable trial by trial.
 //!
-//! This crate runs no trials and derives no values, and of clocks it compares only that of the system with the age of [`drafts`].
+//! This crate runs no trials and derives no values, and of clocks it compares only that of the system with the age of [`drafts`] and
+//! with the start of runs.
 //! [`mod@format`] has the format and its versions, `docs/design/0007-plans-and-store.md` the reasons.
 #![forbid(unsafe_code)]
 
+mod begun;
 mod belonging;
 mod change;
 pub mod checksum;

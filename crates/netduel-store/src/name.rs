@@ -4,7 +4,7 @@ use netduel_model::ids::{RunId, start_of_run_name};
 
 use crate::format::EXTENSION;
 
-/// The name for the run that was started last.
+/// The name for the run that was begun last, as far as it is known: a run whose start lies in the future is never it.
 pub const LAST: &str = "last";
 /// The last second of the year 9999, milliseconds: the year of a name has four digits.
 const UNIX_MS_MAX: u64 = 253_402_300_799_000;

@@ -11,6 +11,7 @@ use netduel_model::warning::Warning;
 use rustix::fs::{CWD, Mode, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
+use crate::begun::{begun_unix_ms, is_in_future};
 use crate::drafts;
 use crate::error::StoreError;
 use crate::format::{CHECKSUMS_FROM, EXTENSION};
@@ -75,6 +76,10 @@ pub struct RunContents {
     pub damaged: u64,
     /// Whether a process writes the run now.
     pub in_use: bool,
+    /// Whether its start lies in the future of this machine's clock: the clock was set back since, or the file is from elsewhere.
+    pub starts_in_future: bool,
+    /// When it was begun at the latest, milliseconds since the Unix epoch.
+    begun_unix_ms: u64,
 }
 
 impl Store {
@@ -216,7 +221,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::NotFound`] with similar names, [`StoreError::NoFile`] for a path, [`StoreError::Ambiguous`],
-    /// [`StoreError::Newer`], [`StoreError::NotARun`], [`StoreError::Damaged`], or [`StoreError::Io`].
+    /// [`StoreError::NoLast`], [`StoreError::Newer`], [`StoreError::NotARun`], [`StoreError::Damaged`], or [`StoreError::Io`].
     pub fn read(&self, name_or_path: &(impl AsRef<Path> + ?Sized)) -> Result<Run, StoreError> {
         self.read_with_note(name_or_path).map(|(run, _)| run)
     }
@@ -300,7 +305,8 @@ impl Store {
         run_file::open(&path).is_ok_and(|file| writer::is_locked(&file))
     }
 
-    /// All runs, newest start first, copies after them. Runs that cannot be read come last.
+    /// All runs, those that were begun last first, copies after them. Runs that start in the future come after all others, and those that
+    /// cannot be read come last.
     ///
     /// # Errors
     /// [`StoreError`] when the folder cannot be read.
@@ -325,13 +331,39 @@ impl Store {
             run.copy_of = (first != run.id && stored.contains(&original)).then_some(first);
         }
         runs.sort_by(|left, right| {
-            let started = |run: &RunSummary| run.contents.as_ref().ok().map(|run| run.header.started_unix_ms);
-            let order = started(right).cmp(&started(left));
+            let begun = |run: &RunSummary| {
+                let RunContents { header, starts_in_future, begun_unix_ms, .. } =
+                    run.contents.as_ref().ok()?;
+                Some((!starts_in_future, *begun_unix_ms, header.started_unix_ms))
+            };
+            let order = begun(right).cmp(&begun(left));
             order
                 .then_with(|| left.copy_of.is_some().cmp(&right.copy_of.is_some()))
                 .then_with(|| left.id.cmp(&right.id))
         });
         Ok(runs)
+    }
+
+    /// The number of runs that start in the future of this machine's clock, which are never `last`. Those that cannot be read do not count.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the folder cannot be read.
+    pub fn in_future(&self) -> Result<usize, StoreError> {
+        let headers = self.ids()?.into_iter().filter_map(|id| self.header(&id).ok());
+        Ok(headers.filter(|header| is_in_future(header.started_unix_ms)).count())
+    }
+
+    /// The file of the run that was begun last.
+    fn last(&self) -> Result<PathBuf, StoreError> {
+        let runs = self.list()?;
+        match runs.first() {
+            Some(RunSummary { contents: Ok(contents), .. }) if contents.starts_in_future => {
+                Err(StoreError::NoLast { folder: self.folder.clone() })
+            }
+            // Where none can be read, the reason of one says more than that there is none.
+            Some(run) => Ok(run.path.clone()),
+            None => Err(self.not_found(LAST)?),
+        }
     }
 
     /// The file of a run, from its name, a unique prefix, `last`, or a path.
@@ -343,10 +375,7 @@ impl Store {
             return Err(self.not_found(&name_or_path.to_string_lossy())?);
         };
         if wanted == LAST {
-            let runs = self.list()?;
-            // Where none can be read, the reason of one says more than that there is none.
-            let newest = runs.iter().find(|run| run.contents.is_ok()).or(runs.first());
-            return newest.map(|run| run.path.clone()).map_or_else(|| Err(self.not_found(wanted)?), Ok);
+            return self.last();
         }
         let ids = self.ids()?;
         if ids.iter().any(|id| id.as_str() == wanted) {
@@ -383,7 +412,7 @@ impl Store {
     }
 
     /// The names of all runs, sorted.
-    fn ids(&self) -> Result<Vec<RunId>, StoreError> {
+    pub(crate) fn ids(&self) -> Result<Vec<RunId>, StoreError> {
         let failed = |source| StoreError::of("read the store's folder", &self.folder, source);
         let mut ids = Vec::new();
         let entries = match fs::read_dir(&self.folder) {
@@ -421,7 +450,9 @@ fn outline(path: &Path) -> Result<RunContents, StoreError> {
     let file = run_file::open(path)?;
     let reader::Outline { header, trials, end, torn, damaged } = reader::read_outline(&file, path)?;
     let in_use = writer::is_locked(&file);
-    Ok(RunContents { header, trials, end, torn, damaged, in_use })
+    let starts_in_future = is_in_future(header.started_unix_ms);
+    let begun_unix_ms = begun_unix_ms(&file, header.started_unix_ms);
+    Ok(RunContents { header, trials, end, torn, damaged, in_use, starts_in_future, begun_unix_ms })
 }
 
 /// Renames a draft to its final name without replacing another run.

@@ -189,7 +189,8 @@ fn newest(store: &Store, listed: &[RunSummary], args: &HistoryArgs) -> Result<Ru
     let notes: Vec<String> = args.notes.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let notes = redaction::text(&notes.join(" "));
     let (who, remedy) = if args.run == LAST {
-        ("no run has".to_owned(), "copies and runs in progress do not count; `netduel runs` lists notes")
+        let remedy = "copies, runs in progress and runs that start in the future do not count; `netduel runs` lists notes";
+        ("no run has".to_owned(), remedy)
     } else {
         (format!("the run {id} does not have"), "name a run that has them; `netduel runs` lists notes")
     };
@@ -197,13 +198,14 @@ fn newest(store: &Store, listed: &[RunSummary], args: &HistoryArgs) -> Result<Ru
     Err(Failure::message(Kind::Usage, text).remedy(remedy))
 }
 
-/// The newest run with the notes that is neither a copy nor in progress. `runs`: the newest first.
+/// The newest run with the notes that is neither a copy nor in progress, and does not start in the future. `runs`: the newest first.
 fn newest_of<'a>(
     mut runs: impl Iterator<Item = &'a RunSummary>,
     args: &HistoryArgs,
 ) -> Option<&'a RunSummary> {
     runs.find(|summary| {
-        let is_of_notes = |contents: &RunContents| !contents.in_use && has_notes(&contents.header, args);
+        let is_begun = |contents: &RunContents| !contents.in_use && !contents.starts_in_future;
+        let is_of_notes = |contents: &RunContents| is_begun(contents) && has_notes(&contents.header, args);
         summary.copy_of.is_none() && summary.contents.as_ref().is_ok_and(is_of_notes)
     })
 }

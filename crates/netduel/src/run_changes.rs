@@ -11,14 +11,14 @@ use netduel_report::json::listing::{
 };
 use netduel_report::words;
 use netduel_store::format::EXTENSION;
-use netduel_store::{DamagedRecord, Integrity, Store, StoreError, bytes_of};
+use netduel_store::{DamagedRecord, Imported, Integrity, LAST, Store, StoreError, bytes_of};
 
 use crate::cli::shared::{StoreArgs, TagArgs, is_standard_output};
 use crate::cli::stored::RunsAction;
 use crate::console::{print, print_json, print_lines, tell};
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::output_file::{self, Readers};
-use crate::run_store::{for_store, open_store, store_failure, writable_store};
+use crate::run_store::{command_of, for_store, open_store, store_failure, writable_store};
 use crate::shown_runs::{ShownRuns, number_file};
 use crate::{program, redaction};
 
@@ -285,6 +285,7 @@ fn import(args: &StoreArgs, file: &Path, name: Option<&RunId>, json: bool) -> Re
         other => store_failure(other),
     })?;
     tell_left_out(&imported.left_out);
+    warn_of_name_and_start(&store, &imported);
     let id = redaction::text(imported.id.as_str());
     if json {
         return print_json(&ChangedRun {
@@ -299,6 +300,26 @@ fn import(args: &StoreArgs, file: &Path, name: Option<&RunId>, json: bool) -> Re
     let trials = plural(imported.trials, "trial");
     let command = redaction::text(&for_store(&format!("netduel report {id}")));
     print_lines(&format!("imported {id}, {trials}; show it with: {command}\n"))
+}
+
+/// Warns where the maker of an imported file has chosen a name or a start that makes commands take its run for another one.
+fn warn_of_name_and_start(store: &Store, imported: &Imported) {
+    let (id, date) = (&imported.id, words::date(imported.started_unix_ms));
+    if imported.starts_in_future {
+        tell(&format!("warning: the start of {id}, {date}, is in the future, so that it is not `last`"));
+    }
+    if imported.longer_names > 0 {
+        let command = command_of(&["runs", "rename", id.as_str(), "NAME"]);
+        let others = plural(imported.longer_names, "other run");
+        tell(&format!(
+            "warning: the names of {others} begin with {id}, which stands for the imported run alone; `{command}` \
+             gives it another name"
+        ));
+    }
+    let others = || store.list().is_ok_and(|runs| runs.len() > 1);
+    if !imported.was_there && store.id_of(LAST).is_ok_and(|last| last == *id) && others() {
+        tell(&format!("`last` is {id} now, which started later than all other runs: {date}"));
+    }
 }
 
 /// With `--redact` learns the names in the runs of the store and in a run file, if it is one: messages may have them.

@@ -6,9 +6,10 @@ use netduel_model::ids::RunId;
 use netduel_model::run::RunHeader;
 use netduel_model::shell;
 use netduel_model::units::plural;
-use netduel_store::{Store, StoreError};
+use netduel_store::{LAST, Store, StoreError};
 
 use crate::cli::shared::StoreArgs;
+use crate::console::tell;
 use crate::exit::{Failure, Kind, OrFail as _};
 use crate::output_file;
 use crate::redaction;
@@ -71,12 +72,25 @@ pub fn store_failure(mut error: StoreError) -> Failure {
         return failure;
     }
     let kind = match &error {
-        StoreError::NotFound { .. } | StoreError::NoFile { .. } | StoreError::Ambiguous { .. } => {
-            Kind::NoSuchRun
-        }
+        StoreError::NotFound { .. }
+        | StoreError::NoFile { .. }
+        | StoreError::NoLast { .. }
+        | StoreError::Ambiguous { .. } => Kind::NoSuchRun,
         _ => Kind::Store,
     };
     Failure::new(kind, error)
+}
+
+/// Warns where `last` is named and leaves runs out. One of them may be the newest: it was begun before the clock was set back.
+pub fn warn_of_last(store: &Store, name: &str) {
+    // The command that follows has the error of a store that cannot be read.
+    let left_out = if name == LAST { store.in_future().unwrap_or(0) } else { 0 };
+    if left_out > 0 {
+        let (runs, command) = (plural(left_out, "run"), command_of(&["runs"]));
+        tell(&format!(
+            "warning: `last` leaves out {runs} whose start is in the future; `{command}` shows which"
+        ));
+    }
 }
 
 /// The failure of a JSON file that is named as a run. It is likely a baseline file, which only a comparison takes.

@@ -32,7 +32,7 @@ use crate::report_file::{
     refuse_page_on_a_terminal, render, write, write_and_print,
 };
 use crate::run_changes;
-use crate::run_store::{NextStep, command_of, open_store, store_failure};
+use crate::run_store::{NextStep, command_of, open_store, store_failure, warn_of_last};
 use crate::shown_runs::{ShownRuns, learn, number, number_file, numbered, without_trials};
 
 /// `netduel report`.
@@ -47,6 +47,7 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
         refuse_page_on_a_terminal(format, std::io::stdout().is_terminal(), &command)?;
         refuse_files_as_text(format, &command)?;
     }
+    warn_of_last(&store, &args.run);
     let mut run = store.read(&args.run).map_err(store_failure)?;
     // The author of this command line takes the place of the stored one, whose name may be in the run's texts.
     redaction::learn_run(&run)?;
@@ -197,6 +198,7 @@ fn remove(store: &Store, names: &[String], yes: bool, json: bool) -> Result<(), 
     let shown = ShownRuns::of(store)?;
     let mut ids = Vec::new();
     for name in names {
+        warn_of_last(store, name);
         let id = store.id_of(name).map_err(store_failure)?;
         if !ids.contains(&id) {
             ids.push(id);
@@ -305,12 +307,18 @@ fn lines(run: &RunSummary) -> String {
         1 => "    1 record is damaged and left out: netduel runs verify\n".to_owned(),
         records => format!("    {records} records are damaged and left out: netduel runs verify\n"),
     };
+    let future = if contents.starts_in_future {
+        let date = words::date(contents.header.started_unix_ms);
+        format!("    its start, {date}, is in the future: it is not `last`\n")
+    } else {
+        String::new()
+    };
     // The last record of a run in progress may be written now.
     let torn = match contents.torn.filter(|_| !contents.in_use) {
         Some(_) => "    the last record is incomplete and left out\n",
         None => "",
     };
-    format!("{head}\n    {about}\n{damage}{torn}{next}")
+    format!("{head}\n    {about}\n{future}{damage}{torn}{next}")
 }
 
 #[cfg(test)]

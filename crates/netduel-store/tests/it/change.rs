@@ -184,6 +184,25 @@ fn run_whose_own_name_no_command_finds_is_imported_under_another_name_only() {
 }
 
 #[test]
+fn import_reports_a_start_in_the_future_and_a_name_with_which_others_begin() {
+    let (folder, store, _) = store_with_a_run();
+    let mut run = store.read("last").expect("read");
+    let own = run.header.id.clone();
+    (run.header.id, run.header.started_unix_ms) = (id("x"), sample::YEAR_2100_UNIX_MS);
+    let file = folder.path().join("theirs");
+    fs::write(&file, bytes_of(&run).expect("bytes")).expect("written");
+    for was_there in [false, true] {
+        let imported = store.import(&file, None).expect("imported");
+        assert_eq!((imported.was_there, imported.starts_in_future), (was_there, true));
+        assert_eq!((imported.longer_names, &store.read("last").expect("read").header.id), (1, &own));
+    }
+    run.header.started_unix_ms = 1;
+    fs::write(&file, bytes_of(&run).expect("bytes")).expect("written");
+    let imported = store.import(&file, Some(&id("theirs"))).expect("imported");
+    assert_eq!((imported.starts_in_future, imported.longer_names), (false, 0));
+}
+
+#[test]
 fn imported_run_has_no_report_files_and_is_the_same_run() {
     let folder = tempfile::tempdir().expect("a folder");
     let [own, other] = ["own", "other"].map(|name| Store::open(folder.path().join(name)).expect("opened"));

@@ -1,6 +1,7 @@
 //! Runs are found by name, prefix, path and `last`; the error of an unknown name lists similar ones.
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 use netduel_model::run::{Run, RunEnd};
 use netduel_model::warning::Warning;
@@ -39,6 +40,39 @@ fn run_is_found_by_name_prefix_path_and_last() {
     let copy = elsewhere.path().join("from a colleague.netduel");
     std::fs::copy(&path, &copy).expect("it can be copied");
     assert_eq!(found(copy.to_str().expect("a plain path")), "aa-1");
+}
+
+#[test]
+fn run_that_starts_in_the_future_is_marked_and_never_the_last() {
+    let (_folder, store) = store_with(&[("own-1", 20), ("far-1", sample::YEAR_2100_UNIX_MS), ("own-2", 30)]);
+    std::fs::write(store.folder().join("bad-1.netduel"), "not a run").expect("it can be written");
+    assert_eq!(store.read("last").expect("it is there").header.id.as_str(), "own-2");
+    let marks = |store: &Store| -> Vec<(String, Option<bool>)> {
+        let runs = store.list().expect("a listing").into_iter();
+        runs.map(|run| (run.id.to_string(), run.contents.ok().map(|run| run.starts_in_future))).collect()
+    };
+    let of = |id: &str, mark: Option<bool>| (id.to_owned(), mark);
+    let own = [of("own-2", Some(false)), of("own-1", Some(false))];
+    let others = [of("far-1", Some(true)), of("bad-1", None)];
+    assert_eq!(marks(&store), [&own[..], &others[..]].concat());
+    assert_eq!(store.in_future().expect("a listing"), 1);
+    for (id, _) in &own {
+        store.remove(id).expect("it is there");
+    }
+    let error = store.read("last").expect_err("it starts in the future");
+    assert!(matches!(error, StoreError::NoLast { .. }), "{error}");
+    assert_eq!(store.read("far").expect("it is there").header.id.as_str(), "far-1");
+}
+
+/// As when an imported run named a day to come, and that day has come.
+#[test]
+fn run_whose_start_is_later_than_its_file_counts_from_when_the_file_was_written() {
+    let (_folder, store) = store_with(&[("theirs", 40_000), ("own", 30_000)]);
+    let last = || store.read("last").expect("it is there").header.id.to_string();
+    assert_eq!(last(), "theirs");
+    let file = std::fs::File::open(store.folder().join("theirs.netduel")).expect("it is there");
+    file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(20)).expect("its time can be set");
+    assert_eq!(last(), "own");
 }
 
 #[test]

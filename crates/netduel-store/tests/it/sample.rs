@@ -100,6 +100,9 @@ confidence = "99 %"
 seed = 18446744073709551615
 "#;
 
+/// A start in the future.
+pub const YEAR_2100_UNIX_MS: u64 = 4_102_444_800_000;
+
 pub fn host(name: &str) -> HostName {
     HostName::new(name).expect("a name")
 }

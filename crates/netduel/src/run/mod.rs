@@ -17,6 +17,7 @@ use netduel_lab::Lab;
 use netduel_model::plan::{self, Permissions, ResolvedPlan, TEXT_LEN_MAX, TreatmentAction};
 use netduel_model::run::{Annotations, RunHeader};
 use netduel_report::document::verdicts::Sides;
+use netduel_report::words;
 use netduel_store::{RunWriter, Store, StoreError};
 
 use crate::azure::{refuse_vms, resumed};
@@ -28,7 +29,7 @@ use crate::provider::{self, Home};
 use crate::publication;
 use crate::redaction;
 use crate::report_file::{Destination, check_printing, destinations};
-use crate::run_store::{NextStep, command_of, open_store, store_failure, writable_store};
+use crate::run_store::{NextStep, command_of, open_store, store_failure, warn_of_last, writable_store};
 use crate::signal;
 use crate::ssh::SshHosts;
 
@@ -67,6 +68,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         provider::of(plan, args.deallocate.allow_deallocate, home, is_quiet)
     };
     if let Some(name) = &args.resume {
+        warn_of_last(&store, name);
         let id = store.id_of(name).map_err(|error| not_resumed(name, error))?;
         // A refused run stays as it is.
         let header = store.header(&id).map_err(store_failure)?;
@@ -84,6 +86,9 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         }
         output.check()?;
         redaction::learn_run(&run)?;
+        if !output.quiet {
+            tell(&resumed_line(&run.header));
+        }
         let plan = run.header.plan.clone();
         let provider = provider(&plan, home)?;
         let lab = announced_lab(&plan, output.quiet).map_err(|error| Unchanged::of(&run).explain(error))?;
@@ -225,6 +230,13 @@ fn refuse_stored_plan(header: &RunHeader, permissions: Permissions) -> Result<()
     Err(Failure::message(Kind::Usage, text).remedy(forbidden.allowed))
 }
 
+/// Which run is resumed, and its plan: `last` and the beginning of a name do not show it. Another person may have written the run file.
+fn resumed_line(header: &RunHeader) -> String {
+    let ResolvedPlan { name, question, .. } = &header.plan;
+    let date = words::date(header.started_unix_ms);
+    words::plain(&format!("resuming the run {} of {date}: plan {name}, {question}", header.id))
+}
+
 /// Reads and checks a plan with overrides, each KEY=VALUE or WORKLOAD.KEY=VALUE.
 pub fn read_plan(
     path: &Path,
@@ -291,4 +303,24 @@ pub fn execute(
     let finished = finish(result, &closed, output);
     remove_lab(closed.lab);
     finished
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> RunHeader {
+        let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../netduel-store/tests/golden/format-2.netduel");
+        Store::at("/nonexistent").read(golden).expect("a run").header
+    }
+
+    #[test]
+    fn resumed_run_is_named_with_its_date_and_plan_in_one_line() {
+        let mut header = header();
+        header.plan.question = "faster?\n\u{1b}[2J".to_owned();
+        let line = resumed_line(&header);
+        let start =
+            "resuming the run golden-20261121-104501-7f3a of 2026-11-21 10:45 UTC: plan golden, faster? ";
+        assert!(line.starts_with(start) && !line.contains(char::is_control), "{line:?}");
+    }
 }

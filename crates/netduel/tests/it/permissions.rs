@@ -1,7 +1,7 @@
 //! What a plan may do: it is shown before a run, and a user can forbid programs and permit sysctls.
 use std::path::{Path, PathBuf};
 
-use netduel_model::ids::HostName;
+use netduel_model::ids::{HostName, RunId};
 use netduel_model::plan::spec::Side;
 use netduel_model::plan::{Launch, SshHost, Treatment, TreatmentAction};
 use netduel_model::run::Run;
@@ -175,6 +175,42 @@ fn imported_run_writes_no_report_that_its_file_names() {
     assert!(matches!(resumed.code, Some(0 | 6)), "{}", resumed.stderr);
     assert!(!resumed.stdout.contains("Report:"), "{}", resumed.stdout);
     assert!(!victims.exists(), "the run wrote where its file says");
+    bench.assert_nothing_left();
+}
+
+#[test]
+fn imported_run_of_the_future_is_not_resumed_in_place_of_the_own_one() {
+    let bench = Bench::new();
+    changed_run(&bench, |_| {});
+    let mut run = Store::at(bench.store()).read("last").unwrap();
+    let own = run.header.id.to_string();
+    let ran = bench.path().join("ran");
+    let words = |program: &str| vec![program.to_owned(), ran.display().to_string()];
+    let action = TreatmentAction::Command { command: words("touch"), undo: words("stat") };
+    run.header.plan.arms.first_mut().unwrap().treatments.push(Treatment { action, on: Side::Client });
+    // The plan has this name, and the names of its runs begin with it.
+    (run.header.id, run.header.started_unix_ms) = (RunId::new("short").unwrap(), 4_102_444_800_000);
+    std::fs::write(bench.path().join("theirs"), bytes_of(&run).unwrap()).unwrap();
+    let imported = bench.run(["runs", "import", "theirs"]).expect_code(0).stderr;
+    for part in [
+        "the start of short, 2100-01-01 00:00 UTC, is in the future",
+        "the names of 1 other run begin with short,",
+    ] {
+        assert!(imported.contains(part), "{part:?} is not in\n{imported}");
+    }
+    let listed = bench.run(["runs"]).expect_code(0).stdout;
+    assert!(listed.contains("its start, 2100-01-01 00:00 UTC, is in the future"), "{listed}");
+    let resumed = bench.run(["run", "--resume", "last"]);
+    assert!(matches!(resumed.code, Some(0 | 6)), "{}", resumed.stderr);
+    let named = format!("resuming the run {own} of ");
+    let lines = ["warning: `last` leaves out 1 run ", named.as_str(), "lab: guests a and b are up"];
+    let [warned, named, started] = lines.map(|line| resumed.stderr.find(line));
+    assert!(warned.is_some() && warned < named && named < started, "{}", resumed.stderr);
+    assert!(!ran.exists(), "the imported run was resumed");
+    let deleted = bench.run(["runs", "rm", "last", "--yes"]).expect_code(0).stdout;
+    assert_eq!(deleted, format!("deleted {own}\n"));
+    let none = bench.run(["report", "last"]).expect_code(9).stderr;
+    assert!(none.contains("start in the future"), "{none}");
     bench.assert_nothing_left();
 }
 

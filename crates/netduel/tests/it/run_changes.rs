@@ -142,7 +142,9 @@ fn imported_run_whose_name_means_another_run_needs_another_name() {
     let refused = bench.run(["runs", "import", "theirs"]).expect_code(5).stderr;
     assert!(refused.contains("newest run in every command") && refused.contains("--name"), "{refused}");
     assert!(bench.run(["runs", "--json"]).expect_code(0).json()["runs"].as_array().unwrap().is_empty());
-    bench.run(["runs", "import", "theirs", "--name", "theirs"]).expect_code(0);
+    stored(&bench, "earlier");
+    let imported = bench.run(["runs", "import", "theirs", "--name", "theirs"]).expect_code(0).stderr;
+    assert!(imported.contains("`last` is theirs now"), "{imported}");
     bench.run(["report", "theirs"]).expect_code(0);
 }
 
