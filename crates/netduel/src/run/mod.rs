@@ -81,6 +81,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         let home = resumed::home(&header)?;
         // The run is locked before any host is started: another process may be writing it.
         let (run, writer) = store.resume(&id).map_err(store_failure)?;
+        refuse_changed(&header, &run.header)?;
         if output.out.is_empty() {
             output.out = stored_reports(&run.header, &writer, args)?;
         }
@@ -230,6 +231,16 @@ fn refuse_stored_plan(header: &RunHeader, permissions: Permissions) -> Result<()
     Err(Failure::message(Kind::Usage, text).remedy(forbidden.allowed))
 }
 
+/// Refuses a run whose file was changed between its two readings: what runs is what was judged.
+fn refuse_changed(judged: &RunHeader, run: &RunHeader) -> Result<(), Failure> {
+    if judged == run {
+        return Ok(());
+    }
+    let text = format!("failed to resume {}: another program changed its file at the same time", judged.id);
+    Err(Failure::message(Kind::Store, text)
+        .remedy("repeat the command when no other program changes the run"))
+}
+
 /// Which run is resumed, and its plan: `last` and the beginning of a name do not show it. Another person may have written the run file.
 fn resumed_line(header: &RunHeader) -> String {
     let ResolvedPlan { name, question, .. } = &header.plan;
@@ -312,6 +323,16 @@ mod tests {
     fn header() -> RunHeader {
         let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../netduel-store/tests/golden/format-2.netduel");
         Store::at("/nonexistent").read(golden).expect("a run").header
+    }
+
+    #[test]
+    fn run_whose_file_was_changed_after_it_was_judged_is_refused() {
+        let judged = header();
+        assert!(refuse_changed(&judged, &judged.clone()).is_ok());
+        let mut changed = judged.clone();
+        changed.plan.arms.truncate(1);
+        let refused = refuse_changed(&judged, &changed).expect_err("another plan");
+        assert_eq!(refused.kind, Kind::Store);
     }
 
     #[test]

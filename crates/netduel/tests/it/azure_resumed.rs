@@ -3,6 +3,9 @@
 use std::fs;
 use std::path::Path;
 
+use netduel_model::plan::spec::Side;
+use netduel_model::plan::{Treatment, TreatmentAction};
+use netduel_store::{Store, bytes_of};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -66,6 +69,35 @@ fn run_on_a_bed_is_resumed_only_in_the_subscription_that_has_its_vms() {
         scene.answer("vm list --resource-group", with_id("00000000-0000-0000-0000-00000000000A"));
         scene.run(&resume).expect_code(0);
         assert!(calls(scene) > before, "{}", scene.calls());
+        scene.bench.assert_nothing_left();
+    });
+}
+
+#[test]
+fn run_file_that_is_replaced_while_the_bed_is_read_is_not_resumed() {
+    let test = "azure_resumed::run_file_that_is_replaced_while_the_bed_is_read_is_not_resumed";
+    with_vms(test, |scene| {
+        scene.up();
+        scene.switching_plan(6);
+        let mut run = UnderWay::start(scene.netduel(&["azure", "run", "plan.toml"]));
+        run.wait_for(" 1/12");
+        signal(run.pid(), Signal::INT);
+        run.finish().expect_code(130);
+
+        let mut run = Store::at(scene.bench.store()).read("last").unwrap();
+        let stored = scene.bench.store().join(format!("{}.netduel", run.header.id));
+        let [ran, other] = ["ran", "other"].map(|name| scene.at(name));
+        let words = |program: &str| vec![program.to_owned(), ran.clone()];
+        let action = TreatmentAction::Command { command: words("touch"), undo: words("stat") };
+        run.header.plan.arms.first_mut().unwrap().treatments.push(Treatment { action, on: Side::Client });
+        fs::write(&other, bytes_of(&run).unwrap()).unwrap();
+        let mut replaces = prints(&machines("VM running"));
+        replaces[0]["run"] = json!(["cp", other, stored.display().to_string()]);
+        scene.answer("vm list --resource-group", replaces);
+        // The first reading has no command.
+        let refused = scene.run(&["run", "--resume", "last", "--no-commands"]).expect_code(5).stderr;
+        assert_names(&refused, &["another program changed its file at the same time"]);
+        assert!(!Path::new(&ran).exists(), "the other plan was run");
         scene.bench.assert_nothing_left();
     });
 }
