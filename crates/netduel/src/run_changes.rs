@@ -169,7 +169,7 @@ fn tag(store: &Store, name: &str, change: &Tags<'_>, json: bool) -> Result<(), F
     }
     let title = annotations.title.unwrap_or_else(|| "no title".to_owned());
     let notes = annotations.notes.iter().map(|(key, value)| format!("  {key}={value}"));
-    print_lines(&format!("{id}: {title}{}\n", notes.collect::<String>()))
+    print_lines(&format!("{}\n", words::plain(&format!("{id}: {title}{}", notes.collect::<String>()))))
 }
 
 /// A document with the keys that every action has. `id`: the name of the run as it is shown.

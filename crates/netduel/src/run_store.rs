@@ -6,6 +6,7 @@ use netduel_model::ids::RunId;
 use netduel_model::run::RunHeader;
 use netduel_model::shell;
 use netduel_model::units::plural;
+use netduel_report::words;
 use netduel_store::{LAST, Store, StoreError};
 
 use crate::cli::shared::StoreArgs;
@@ -182,9 +183,11 @@ pub fn resume_command(id: &RunId) -> String {
     for_store(&format!("netduel run --resume {id}"))
 }
 
-/// A stored command line. The program is called by its name.
+/// A stored command line. The program is called by its name. Another person may have written the run file: a line break must not look like another
+/// run.
 fn command_line(words: &[String]) -> String {
-    shell::line(std::iter::once("netduel").chain(words.iter().skip(1).map(String::as_str)))
+    let line = shell::line(std::iter::once("netduel").chain(words.iter().skip(1).map(String::as_str)));
+    words::plain(&line)
 }
 
 #[cfg(test)]
@@ -192,9 +195,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn command_line_is_quoted_for_a_shell() {
+    fn command_line_is_one_line_that_is_quoted_for_a_shell() {
         let words =
             ["/usr/bin/netduel", "tcp", "[fd77::2]:5210", "--note", "a=it's b", ""].map(str::to_owned);
         assert_eq!(command_line(&words), "netduel tcp '[fd77::2]:5210' --note 'a=it'\\''s b' ''");
+        let words = ["netduel", "tcp", "far\nnightly  40 trials  done"].map(str::to_owned);
+        assert_eq!(command_line(&words), "netduel tcp 'far nightly  40 trials  done'");
     }
 }

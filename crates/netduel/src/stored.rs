@@ -288,7 +288,8 @@ fn stored_run(run: &RunSummary) -> Result<StoredRun, Failure> {
 fn lines(run: &RunSummary) -> String {
     let contents = match &run.contents {
         Ok(contents) => contents,
-        Err(error) => return format!("{}\n    unreadable: {error}\n", run.id),
+        // The error quotes the file, whose line break must not look like another run.
+        Err(error) => return format!("{}\n    unreadable: {}\n", run.id, words::plain(&error.to_string())),
     };
     let state = state(contents.end.as_ref(), contents.in_use);
     let trials = plural(contents.trials, "trial");
@@ -297,7 +298,7 @@ fn lines(run: &RunSummary) -> String {
     let Annotations { title, notes, .. } = &contents.header.annotations;
     let title = title.as_ref().unwrap_or(&contents.header.plan.question).clone();
     let notes = notes.iter().map(|(key, value)| format!("{key}={value}"));
-    // Another person may have written the run file; a line break must not look like another run.
+    // Another person may have written the run file, and so the title.
     let about = words::plain(&std::iter::once(title).chain(notes).collect::<Vec<_>>().join("  "));
     let next = hint(state, &NextStep::of(&contents.header));
     let next =

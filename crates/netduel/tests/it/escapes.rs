@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::Stdio;
 
 use netduel_report::words::controls_output;
+use netduel_store::{Store, bytes_of};
 use netduel_test_support::NewNamespace;
 use rustix::process::{Pid, Signal};
 use serde_json::json;
@@ -208,6 +209,36 @@ fn texts_of_a_run_file_do_not_control_the_terminal() {
         assert_harmless(&finished.stdout, &format!("{words:?}"));
         assert_harmless(&finished.stderr, &format!("{words:?}"));
     }
+}
+
+#[test]
+fn line_breaks_of_a_run_file_look_like_no_further_run() {
+    let bench = Bench::new();
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../netduel-store/tests/golden/format-2.netduel");
+    let mut run = Store::at(bench.store()).read(golden).unwrap();
+    // As a quick test, whose command is shown.
+    run.header.plan.arms.truncate(1);
+    (run.trials, run.warnings, run.end) = (Vec::new(), Vec::new(), None);
+    std::fs::create_dir(bench.store()).unwrap();
+    let file = bench.store().join("old.netduel");
+    let forged = "nightly-20261130-030000-aaaa  40 trials  done";
+    let mut listed = |word: &str| {
+        run.header.command = ["netduel", "tcp", word].map(str::to_owned).to_vec();
+        write(&file, bytes_of(&run).unwrap()).unwrap();
+        bench.run(["runs"]).expect_code(0).stdout
+    };
+    let (plain, broken) = (listed("far"), listed(&format!("far\n{forged}\n    no regression")));
+    assert!(broken.contains(&format!("Repeat with: netduel tcp 'far {forged}")), "{broken}");
+    assert_eq!(broken.lines().count(), plain.lines().count(), "{broken}");
+    let refused = bench.run(["run", "--resume", "old"]).expect_code(2).stderr;
+    assert!(!refused.lines().any(|line| line.starts_with(forged)), "{refused}");
+    // Nor do those in the error about a file that is no run.
+    let text = std::fs::read_to_string(golden).unwrap();
+    let other = format!("\"netduel\":\"x\\n{forged}\"");
+    write(&file, text.replacen("\"netduel\":\"run\"", &other, 1)).unwrap();
+    let listed = bench.run(["runs"]).expect_code(0).stdout;
+    assert!(listed.contains("unreadable: ") && listed.contains(forged), "{listed}");
+    assert!(!listed.lines().any(|line| line.starts_with(forged)), "{listed}");
 }
 
 #[test]
