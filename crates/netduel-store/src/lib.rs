@@ -12,6 +12,7 @@ pub mod checksum;
 mod disk_space;
 pub mod drafts;
 mod error;
+pub mod folder;
 pub mod format;
 mod name;
 mod reader;

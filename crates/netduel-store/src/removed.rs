@@ -1,11 +1,15 @@
 //! A run's file that another program removes or moves while the run writes it. The open file still has every record, so they are written again
 //! to a file with a name.
-use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
+
+use crate::folder;
 
 /// Number of bytes that are copied at a time.
 const CHUNK: usize = 1 << 20;
@@ -49,30 +53,29 @@ pub(crate) fn new_name(file: &File) -> Option<PathBuf> {
 }
 
 /// Writes the first `length` bytes of an open file to a new file of the same name, whose folder is created again when it is missing. Where
-/// another file has that name, the new one is beside it.
+/// another file has that name, the new one is beside it. Another user may have planted a link in place of the folder since it was removed.
 pub(crate) fn write_again(file: &File, path: &Path, length: u64) -> io::Result<(File, PathBuf)> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    let create = |path: &Path| {
-        OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path)
-            .map(|new| (new, path.to_owned()))
+    let folder = folder::create(path.parent().unwrap_or(Path::new("")))?;
+    let create = |path: PathBuf| -> io::Result<(File, PathBuf)> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let new = openat(&folder, name_of(&path), flags, Mode::RUSR | Mode::WUSR)?;
+        Ok((new.into(), path))
     };
-    let (new, path) = match create(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => create(&beside(path))?,
+    let (new, path) = match create(path.to_owned()) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => create(beside(path))?,
         created => created?,
     };
     if let Err(error) = copy(file, &new, length) {
         // Best effort: a part of a run would look like the whole.
-        drop(fs::remove_file(&path));
+        let _ = unlinkat(&folder, name_of(&path), AtFlags::empty());
         return Err(error);
     }
     Ok((new, path))
+}
+
+/// The name of a file in its folder. Without one it cannot be opened.
+fn name_of(path: &Path) -> &OsStr {
+    path.file_name().unwrap_or_default()
 }
 
 /// The name of a run whose own name is taken.

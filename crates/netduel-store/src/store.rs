@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use crate::begun::{begun_unix_ms, is_in_future};
 use crate::drafts;
 use crate::error::StoreError;
+use crate::folder;
 use crate::format::{CHECKSUMS_FROM, EXTENSION};
 use crate::name::{self, LAST};
 use crate::reader::{self, DamagedRecord, TornTail, Whole};
@@ -86,10 +87,10 @@ impl Store {
     /// Opens the store in a folder; creates the folder if it does not exist.
     ///
     /// # Errors
-    /// [`StoreError`] when the folder cannot be created.
+    /// [`StoreError`] when the folder cannot be created, or a link of another user leads to it.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let folder = folder.into();
-        fs::create_dir_all(&folder)
+        folder::create(&folder)
             .map_err(|source| StoreError::of("create the store's folder", &folder, source))?;
         Ok(Self { folder })
     }

@@ -3,7 +3,6 @@
 //!
 //! A regular file is replaced by a rename(2): its draft ([`drafts`]) is in the same folder, and that of a killed process is removed by the next
 //! write to this folder. Anything else that exists, as a terminal, a pipe or /dev/stdout, is written into.
-mod folder;
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Write as _};
@@ -12,11 +11,10 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use netduel_store::drafts;
+use netduel_store::folder::{self, LINKS_MAX, check_owner};
 use rustix::fs::{
     Access, AtFlags, CWD, Mode, OFlags, StatxAttributes, StatxFlags, access, fstat, open, statx,
 };
-
-use folder::{LINKS_MAX, check_link, check_owner};
 
 /// Who may read a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +39,7 @@ impl Readers {
 /// # Errors
 /// The error of the system; a link that another user has planted on the way is refused.
 pub fn create_folder(path: &Path) -> io::Result<()> {
-    folder::create(path)
+    folder::create(path).map(drop)
 }
 
 /// Writes to what a path names: a regular file is replaced atomically by one with these readers, what exists and is none is written into.
@@ -165,9 +163,9 @@ enum Target {
 
 impl Target {
     fn of(path: &Path) -> io::Result<Self> {
-        check_way(folder_of(path))?;
         let (mut path, mut links) = (path.to_owned(), 0);
         let named = loop {
+            folder::check(folder_of(&path))?;
             let named = match fs::symlink_metadata(&path) {
                 Err(error) if error.kind() == ErrorKind::NotFound && links == 0 => {
                     return Ok(Self::File(path));
@@ -177,7 +175,7 @@ impl Target {
             if !named.is_symlink() {
                 break named;
             }
-            check_owner(&path, named.uid())?;
+            check_owner(&path, "link", named.uid())?;
             links += 1;
             if links > LINKS_MAX {
                 return Err(rustix::io::Errno::LOOP.into());
@@ -209,19 +207,6 @@ impl Target {
             _ => Self::Stream(path),
         })
     }
-}
-
-/// The links on the way to a folder, by the rule of [`check_link`].
-fn check_way(folder: &Path) -> io::Result<()> {
-    for part in folder.ancestors().filter(|part| !part.as_os_str().is_empty()) {
-        let Ok(named) = fs::symlink_metadata(part) else { continue };
-        if !named.is_symlink() {
-            continue;
-        }
-        let around = fs::metadata(folder_of(part))?;
-        check_link(part, named.uid(), around.mode(), around.uid())?;
-    }
-    Ok(())
 }
 
 /// Whether a file is the one behind a descriptor.

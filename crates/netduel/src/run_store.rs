@@ -7,12 +7,11 @@ use netduel_model::run::RunHeader;
 use netduel_model::shell;
 use netduel_model::units::plural;
 use netduel_report::words;
-use netduel_store::{LAST, Store, StoreError};
+use netduel_store::{LAST, Store, StoreError, folder};
 
 use crate::cli::shared::StoreArgs;
 use crate::console::tell;
 use crate::exit::{Failure, Kind, OrFail as _};
-use crate::output_file;
 use crate::redaction;
 use crate::shown_runs::number_file;
 
@@ -21,7 +20,8 @@ const VARIABLE: &str = "NETDUEL_STORE";
 /// The store that `--store` of this command line names.
 static STORE_OPTION: OnceLock<PathBuf> = OnceLock::new();
 
-/// The store that the options name, or the user's. Its folder is created when the first run is stored.
+/// The store that the options name, or the user's. Its folder is created when the first run is stored; it is refused where a link of another
+/// user leads to it.
 pub fn open_store(args: &StoreArgs) -> Result<Store, Failure> {
     let named = args.store.as_ref().filter(|named| !named.as_os_str().is_empty());
     if named.is_none()
@@ -44,6 +44,10 @@ pub fn open_store(args: &StoreArgs) -> Result<Store, Failure> {
     {
         STORE_OPTION.get_or_init(|| named.clone());
     }
+    folder::check(&folder).map_err(|error| {
+        let text = format!("failed to use {} as the store's folder: {error}", folder.display());
+        Failure::caused(Kind::Store, text, error).remedy("choose another folder with --store")
+    })?;
     Ok(Store::at(folder))
 }
 
@@ -132,22 +136,9 @@ fn without_other_names(error: &StoreError) -> Option<Failure> {
 /// Opens the store for a new run: it can be written, or the error comes before any host is started.
 pub fn writable_store(args: &StoreArgs) -> Result<Store, Failure> {
     let store = open_store(args)?;
-    refuse_planted_link(store.folder())?;
     let store = Store::open(store.folder()).kind(Kind::Store)?;
     store.check_writable().kind(Kind::Store)?;
     Ok(store)
-}
-
-/// Creates the folder of the store without following a link that another user has planted on the way to it. An error of the system is that of
-/// [`Store::open`], too, which has its remedy.
-fn refuse_planted_link(folder: &Path) -> Result<(), Failure> {
-    match output_file::create_folder(folder) {
-        Err(error) if error.raw_os_error().is_none() => {
-            let text = format!("failed to create the store's folder {}: {error}", folder.display());
-            Err(Failure::caused(Kind::Store, text, error).remedy("choose another folder with --store"))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// How to complete a run that has stopped.

@@ -1,8 +1,10 @@
 //! A run's file that another program removes or moves while the run writes it.
 use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, lchown, symlink};
 
 use netduel_model::run::RunEnd;
 use netduel_store::{Fate, Store, StoreError};
+use netduel_test_support::skip;
 
 use crate::sample;
 
@@ -77,4 +79,28 @@ fn records_that_cannot_be_written_again_are_called_lost() {
     fs::remove_dir_all(&folder).and_then(|()| fs::write(&folder, "x")).expect("replaced");
     let error = writer.reserve().expect_err("the file has no name");
     assert!(matches!(fate(&error), Fate::Lost(_)), "{error}");
+}
+
+#[test]
+fn records_are_not_written_again_through_a_link_of_another_user() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("only root makes a link of another user");
+    }
+    let outer = tempfile::tempdir().expect("a folder");
+    let (everybody, victim) = (outer.path().join("everybody"), outer.path().join("victim"));
+    for path in [&everybody, &victim] {
+        fs::create_dir(path).expect("created");
+    }
+    fs::set_permissions(&everybody, fs::Permissions::from_mode(0o777)).expect("changed");
+    let folder = everybody.join("store");
+    let store = Store::open(&folder).expect("the folder is there");
+    let mut writer = store.create(&sample::header("removed")).expect("a run is created");
+    fs::remove_dir_all(&folder).and_then(|()| symlink(&victim, &folder)).expect("replaced");
+    lchown(&folder, Some(65_534), Some(65_534)).expect("changed");
+    let error = writer.reserve().expect_err("the file has no name");
+    assert!(matches!(fate(&error), Fate::Lost(_)), "{error}");
+    assert!(error.to_string().contains("store is a link of another user"), "{error}");
+    let error = Store::open(&folder).expect_err("a link of another user").to_string();
+    assert!(error.contains("store is a link of another user"), "{error}");
+    assert_eq!(fs::read_dir(&victim).expect("listed").count(), 0);
 }

@@ -126,6 +126,20 @@ fn link_planted_on_the_way_to_a_file_is_not_followed() {
         assert!(refused.stderr.contains("link of another user"), "{}", refused.stderr);
         assert_eq!(fs::read_dir(&victim).unwrap().count(), 0, "{store}");
     }
+    // A link of this user to a file leads through it, too.
+    symlink("unprotected/reports/page.html", bench.path().join("page.html")).unwrap();
+    fs::copy(&run, victim.join("old-1.netduel")).unwrap();
+    fs::write(victim.join("page.html"), "untouched").unwrap();
+    for words in [
+        &["report", "last", "--out", "page.html"][..],
+        &["report", "last", "--store", "everybody/reports"],
+        &["runs", "rm", "old-1", "--yes", "--store", "everybody/reports"],
+    ] {
+        let refused = bench.run(words).expect_code(5);
+        assert!(refused.stderr.contains("link of another user"), "{words:?}: {}", refused.stderr);
+    }
+    assert!(victim.join("old-1.netduel").exists());
+    assert_eq!(fs::read_to_string(victim.join("page.html")).unwrap(), "untouched");
     // The owner of the folder, here root itself, may link.
     symlink(&victim, everybody.join("own")).unwrap();
     bench.run(["report", "last", "--out", "everybody/own/report.html"]).expect_code(0);

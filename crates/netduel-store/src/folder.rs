@@ -1,4 +1,4 @@
-//! Creates the folder of a file, and the folders that it is in. Must not write files.
+//! Creates the folder of a file, and the folders that it is in; refuses what another user may have planted in their place. Must not write files.
 //!
 //! Each name is opened in the folder that is open already, without a link that the kernel follows: a link that is planted after a check is
 //! judged as any other, and a folder that is replaced meanwhile is not used.
@@ -12,33 +12,59 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, fstat, mkdirat, openat, r
 use rustix::io::Errno;
 
 /// Maximum number of links from a path to its file, as in the kernel (`MAXSYMLINKS`).
-pub(super) const LINKS_MAX: usize = 40;
+pub const LINKS_MAX: usize = 40;
 
-/// Creates a folder and those that it is in, as far as they are missing.
+/// Creates a folder and those that it is in, as far as they are missing, and opens it to open names in it. An empty path is the current folder.
 ///
 /// # Errors
-/// The error of the system, that of [`check_link`], and one for a link to a missing folder.
-pub(super) fn create(path: &Path) -> io::Result<()> {
-    let mut walk = Walk::to(path);
-    while let Some(next) = walk.left.pop() {
-        walk.step(&next)?;
+/// The error of the system, that of [`check_maker`] for a link, and one for a link to a missing folder.
+pub fn create(path: &Path) -> io::Result<OwnedFd> {
+    let mut walk = Walk::to(path, false);
+    walk.finish()?;
+    Ok(match walk.folder {
+        Some(folder) => folder,
+        None => openat(CWD, ".", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?,
+    })
+}
+
+/// Refuses a folder that a link of another user leads to. Creates nothing. A folder that is missing or cannot be reached is not refused: nothing
+/// is read or written there.
+///
+/// # Errors
+/// That of [`check_maker`] for a link.
+pub fn check(path: &Path) -> io::Result<()> {
+    match Walk::to(path, true).finish() {
+        Err(error) if error.raw_os_error().is_none() => Err(error),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
-/// In a folder that everybody can write, a link is refused unless this user, root or the owner of that folder made it. The kernel has the same
-/// rule where `fs.protected_symlinks` is on (proc_sys_fs(5)).
-pub(super) fn check_link(link: &Path, owner: u32, folder_mode: u32, folder_owner: u32) -> io::Result<()> {
+/// In a folder that everybody can write, a link or a pipe is refused unless this user, root or the owner of that folder made it. The kernel has
+/// the same rule for links where `fs.protected_symlinks` is on, and for pipes where `fs.protected_fifos` is and an open(2) could create the file
+/// (proc_sys_fs(5)). `kind` is what the path names, in an error.
+///
+/// # Errors
+/// That of [`check_owner`].
+pub fn check_maker(
+    path: &Path,
+    kind: &str,
+    owner: u32,
+    folder_mode: u32,
+    folder_owner: u32,
+) -> io::Result<()> {
     let everybody_writes = folder_mode & Mode::WOTH.bits() != 0;
-    if everybody_writes && owner != folder_owner { check_owner(link, owner) } else { Ok(()) }
+    if everybody_writes && owner != folder_owner { check_owner(path, kind, owner) } else { Ok(()) }
 }
 
-/// Only this user and root make links that are followed where everybody can make one.
-pub(super) fn check_owner(link: &Path, uid: u32) -> io::Result<()> {
+/// Refuses what neither this user nor root has made.
+///
+/// # Errors
+/// One that names the path, its `kind` and the user.
+pub fn check_owner(path: &Path, kind: &str, uid: u32) -> io::Result<()> {
     if uid == rustix::process::geteuid().as_raw() || uid == 0 {
         return Ok(());
     }
-    let text = format!("{} is a link of another user (uid {uid})", link.display());
+    let text = format!("{} is a {kind} of another user (uid {uid})", path.display());
     Err(io::Error::new(ErrorKind::PermissionDenied, text))
 }
 
@@ -57,20 +83,28 @@ struct Walk {
 /// A name on the way.
 struct Name {
     name: OsString,
-    /// Whether it is of a link: then it must exist.
-    is_of_link: bool,
+    /// Whether it is not created: that of a link must exist.
+    must_exist: bool,
 }
 
 impl Walk {
-    fn to(path: &Path) -> Self {
+    fn to(path: &Path, must_exist: bool) -> Self {
         let mut walk = Self { folder: None, path: PathBuf::new(), left: Vec::new(), links: 0 };
-        walk.add(path, false);
+        walk.add(path, must_exist);
         walk
     }
 
-    fn add(&mut self, path: &Path, is_of_link: bool) {
+    fn add(&mut self, path: &Path, must_exist: bool) {
         let names = path.components().rev().map(|part| part.as_os_str().to_owned());
-        self.left.extend(names.map(|name| Name { name, is_of_link }));
+        self.left.extend(names.map(|name| Name { name, must_exist }));
+    }
+
+    /// Takes all steps that are left.
+    fn finish(&mut self) -> io::Result<()> {
+        while let Some(next) = self.left.pop() {
+            self.step(&next)?;
+        }
+        Ok(())
     }
 
     fn here(&self) -> BorrowedFd<'_> {
@@ -82,12 +116,12 @@ impl Walk {
         openat(self.here(), name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC | also, Mode::empty())
     }
 
-    /// Enters a folder, which is made if it is missing, or goes on with the target of a link.
+    /// Enters a folder, which is made if it is missing and need not exist, or goes on with the target of a link.
     fn step(&mut self, next: &Name) -> io::Result<()> {
         let name = next.name.as_os_str();
         // Also has the kernel mount a file system that is mounted on demand.
         let mut opened = self.open(name, OFlags::DIRECTORY);
-        if matches!(opened, Err(Errno::NOENT)) && !next.is_of_link {
+        if matches!(opened, Err(Errno::NOENT)) && !next.must_exist {
             match mkdirat(self.here(), name, Mode::from_raw_mode(0o777)) {
                 // What another program made meanwhile is judged as what was there before.
                 Ok(()) | Err(Errno::EXIST) => opened = self.open(name, OFlags::DIRECTORY),
@@ -125,7 +159,7 @@ impl Walk {
             return Err(Errno::LOOP.into());
         }
         let around = statat(self.here(), ".", AtFlags::empty())?;
-        check_link(&self.path.join(name), found.st_uid, around.st_mode, around.st_uid)?;
+        check_maker(&self.path.join(name), "link", found.st_uid, around.st_mode, around.st_uid)?;
         // Of the link that was judged, whatever has its name by now.
         let target = readlinkat(&link, "", Vec::new())?;
         self.add(Path::new(OsStr::from_bytes(target.to_bytes())), true);
@@ -148,7 +182,7 @@ mod tests {
 
     /// Walks to the last name of a path.
     fn to_the_last_name(path: &Path) -> (Walk, Name) {
-        let mut walk = Walk::to(path);
+        let mut walk = Walk::to(path, false);
         loop {
             let next = walk.left.pop().expect("a name");
             if walk.left.is_empty() {
@@ -162,6 +196,8 @@ mod tests {
     fn missing_folders_are_created_through_own_links() {
         let folder = folder();
         let path = folder.path();
+        check(&path.join("a/b/c")).expect("nothing is there");
+        assert!(!path.join("a").exists());
         create(&path.join("a/b/c")).expect("created");
         create(&path.join("a/b/c")).expect("it is there");
         // Absolute, relative, and a link to a link.
@@ -226,10 +262,12 @@ mod tests {
         let link = everybody.join("reports");
         symlink(&victim, &link).expect("linked");
         lchown(&link, Some(65_534), Some(65_534)).expect("changed");
-        let error = walk.step(&last).expect_err("a link of another user");
-        assert!(error.to_string().contains("reports is a link of another user"), "{error}");
+        for error in [walk.step(&last), check(&link), check(&link.join("below"))].map(Result::unwrap_err) {
+            assert!(error.to_string().contains("reports is a link of another user"), "{error}");
+        }
         // Links of root are followed.
         lchown(&link, Some(0), Some(0)).expect("changed");
+        check(&link.join("below")).expect("it may be missing");
         walk.step(&last).expect("the link is followed");
         assert!(!walk.left.is_empty());
     }
