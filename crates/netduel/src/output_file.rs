@@ -3,6 +3,7 @@
 //!
 //! A regular file is replaced by a rename(2): its draft ([`drafts`]) is in the same folder, and that of a killed process is removed by the next
 //! write to this folder. Anything else that exists, as a terminal, a pipe or /dev/stdout, is written into.
+mod stream;
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Write as _};
@@ -15,6 +16,8 @@ use netduel_store::folder::{self, LINKS_MAX, check_owner};
 use rustix::fs::{
     Access, AtFlags, CWD, Mode, OFlags, StatxAttributes, StatxFlags, access, fstat, open, statx,
 };
+
+use stream::Stream;
 
 /// Who may read a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,16 +49,13 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
 /// The folder exists.
 ///
 /// # Errors
-/// The error of the system; a folder, a link of another user, and a link without a target are refused.
+/// The error of the system; a folder, a link or pipe of another user, and a link without a target are refused.
 pub fn write(path: &Path, content: &[u8], readers: Readers) -> io::Result<()> {
     match Target::of(path)? {
         Target::File(path) => replace(&path, content, readers),
         Target::Stdout => written(&mut io::stdout().lock(), content),
         Target::Stderr => written(&mut io::stderr().lock(), content),
-        Target::Stream(path) => {
-            let flags = OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC;
-            written(&mut File::from(open(&path, flags, Mode::empty())?), content)
-        }
+        Target::Stream(stream) => written(&mut stream.open(readers)?, content),
     }
 }
 
@@ -75,7 +75,7 @@ pub fn open_to_append(path: &Path) -> io::Result<File> {
         Target::File(path) => {
             open(&path, flags | OFlags::CREATE | OFlags::NOFOLLOW, Readers::Umask.mode())?.into()
         }
-        Target::Stream(path) => open(&path, flags, Mode::empty())?.into(),
+        Target::Stream(stream) => stream.open_with(flags)?,
         Target::Stdout => io::stdout().as_fd().try_clone_to_owned()?.into(),
         Target::Stderr => io::stderr().as_fd().try_clone_to_owned()?.into(),
     })
@@ -92,7 +92,7 @@ pub fn check(path: &Path) -> io::Result<()> {
             let (draft, _) = draft(&path, Readers::Owner)?;
             fs::remove_file(draft)
         }
-        Target::Stream(path) => Ok(access(&path, Access::WRITE_OK)?),
+        Target::Stream(stream) => Ok(access(&stream.path, Access::WRITE_OK)?),
         Target::Stdout | Target::Stderr => Ok(()),
     }
 }
@@ -154,7 +154,7 @@ enum Target {
     /// A regular file, or none yet; links to it are resolved.
     File(PathBuf),
     /// A device or a pipe.
-    Stream(PathBuf),
+    Stream(Stream),
     /// This program's standard output. It is not opened anew: a socket cannot be opened, and a file would be overwritten from its beginning.
     Stdout,
     /// Its standard error.
@@ -204,7 +204,7 @@ impl Target {
             named if named.file_type().is_block_device() => {
                 return Err(io::Error::other("it is a disk (a block device), whose content would be lost"));
             }
-            _ => Self::Stream(path),
+            named => Self::Stream(Stream::of(path, &named)?),
         })
     }
 }

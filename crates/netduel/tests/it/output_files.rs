@@ -6,9 +6,10 @@ use std::process::{Command, Stdio};
 
 use netduel_test_support::skip;
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
+use rustix::process::Signal;
 
 use crate::compare::{stored_run, stored_slower_run};
-use crate::support::{Bench, Finished, LATENCY, TWO_PATHS, short_plan, stored};
+use crate::support::{Bench, Finished, LATENCY, TWO_PATHS, UnderWay, short_plan, signal, stored, until};
 
 #[test]
 fn link_to_standard_output_stays_and_the_report_is_printed() {
@@ -44,6 +45,52 @@ fn pipe_takes_the_report_and_stays_a_pipe() {
     let text = String::from_utf8(reader.wait_with_output().unwrap().stdout).unwrap();
     finished.expect_code(0);
     assert!(is_pipe && text.starts_with("# "), "{text}");
+}
+
+#[test]
+fn pipe_of_another_user_where_everybody_can_make_one_is_refused() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("only root makes a pipe of another user");
+    }
+    let bench = Bench::new();
+    stored(&bench, "old-1");
+    let everybody = bench.path().join("everybody");
+    fs::create_dir(&everybody).unwrap();
+    fs::set_permissions(&everybody, fs::Permissions::from_mode(0o1777)).unwrap();
+    let pipe = everybody.join("pipe.md");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o666), 0).unwrap();
+    // It reads whatever is written: a program that is not refused ends as well.
+    let end = File::options().read(true).write(true).open(&pipe).unwrap();
+    let mut reader = Command::new("cat");
+    bench.mark(reader.stdin(end).stdout(Stdio::null()));
+    let mut reader = reader.spawn().unwrap();
+    lchown(&pipe, Some(65_534), Some(65_534)).unwrap();
+    let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, ""));
+    for words in [&["report", "last"][..], &["runs", "export", "last"], &["run", plan.to_str().unwrap()]] {
+        let refused = bench.run([words, &["--out", "everybody/pipe.md"]].concat()).expect_code(5).stderr;
+        let has_reason = refused.contains("everybody/pipe.md is a pipe of another user");
+        assert!(has_reason && !refused.contains("lab:"), "{words:?}: {refused}");
+    }
+    let mut command = bench.netduel(["report", "last", "--format", "github"]);
+    let printed = Finished::from(command.env("GITHUB_STEP_SUMMARY", &pipe).output().unwrap()).expect_code(0);
+    assert!(printed.stderr.contains("pipe of another user"), "{}", printed.stderr);
+    reader.kill().unwrap();
+    reader.wait().unwrap();
+}
+
+#[test]
+fn wait_for_a_reader_of_a_pipe_ends_at_the_first_signal() {
+    let bench = Bench::new();
+    let pipe = bench.path().join("pipe.md");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+    let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 200\nblocks_max = 200"));
+    let mut run = UnderWay::start(bench.netduel(["run", plan.to_str().unwrap(), "--out", "pipe.md"]));
+    run.wait_for("trial   4/");
+    signal(run.pid(), Signal::INT);
+    assert!(until(|| run.child.try_wait().unwrap().is_some()), "it waits on");
+    let stopped = run.finish().expect_code(130);
+    assert!(stopped.stderr.contains("no program reads this pipe"), "{}", stopped.stderr);
+    bench.assert_nothing_left();
 }
 
 /// The devices are those of the bench: a program that replaced them would not take /dev/null from the machine.
