@@ -1,19 +1,26 @@
 //! Ctrl-C, SIGTERM and SIGHUP: the first asks a command to stop cleanly, the second ends the program at once.
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use signal_hook::SigId;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::flag::register_conditional_shutdown;
 
 use crate::exit::{Failure, Kind};
 
 /// Interval of the checks for a signal during a wait.
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
 
+/// Exit code of a program that the second signal ends.
+const CODE: i32 = Kind::Interrupted as i32;
+
 static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+/// The handlers that end the program at the second signal; none when [`before_end`] has replaced them.
+static ENDING: Mutex<Vec<SigId>> = Mutex::new(Vec::new());
 
 /// The signals that stop a command. A SIGHUP ignored at the start stays ignored, as nohup(1) requires.
 fn stopping() -> impl Iterator<Item = i32> {
@@ -50,15 +57,53 @@ pub fn interrupted() -> io::Result<Arc<AtomicBool>> {
         return Ok(flag.clone());
     }
     let flag = Arc::new(AtomicBool::new(false));
+    let mut ending = ENDING.lock().unwrap_or_else(PoisonError::into_inner);
     // A signal between the system call of a registration and its end, or between two of them, would be lost.
     let registered = netduel_sys::process::with_waiting_signals(|| {
         stopping().try_for_each(|signal| {
-            signal_hook::flag::register_conditional_shutdown(signal, 130, flag.clone())?;
+            ending.push(register_conditional_shutdown(signal, CODE, flag.clone())?);
             signal_hook::flag::register(signal, flag.clone()).map(drop)
         })
     });
     registered??;
     Ok(INTERRUPTED.get_or_init(|| flag).clone())
+}
+
+/// From now on a thread acts on the second of these signals, in place of a handler, which may do little: it calls `act` and ends the program.
+/// The third ends it at once, where `act` waits. Later calls change nothing.
+pub fn before_end(act: fn()) -> io::Result<()> {
+    let flag = interrupted()?;
+    let mut ending = ENDING.lock().unwrap_or_else(PoisonError::into_inner);
+    if ending.is_empty() {
+        return Ok(());
+    }
+    let (mut receiver, mut sender) = UnixStream::pair()?;
+    let is_interrupted = flag.clone();
+    std::thread::Builder::new().name("second signal".to_owned()).spawn(move || {
+        // A byte for each signal. The other end is closed when the handlers could not be replaced.
+        if receiver.read_exact(&mut [0; 2]).is_ok() {
+            for signal in stopping() {
+                // On error the third signal does nothing.
+                drop(register_conditional_shutdown(signal, CODE, is_interrupted.clone()));
+            }
+            act();
+            signal_hook::low_level::exit(CODE);
+        }
+    })?;
+    let replaced = netduel_sys::process::with_waiting_signals(|| {
+        if flag.load(Ordering::Relaxed) {
+            // The first one came before.
+            sender.write_all(&[0])?;
+        }
+        for signal in stopping() {
+            signal_hook::low_level::pipe::register(signal, sender.try_clone()?)?;
+        }
+        for handler in ending.drain(..) {
+            signal_hook::low_level::unregister(handler);
+        }
+        io::Result::Ok(())
+    });
+    replaced?
 }
 
 /// Calls `act` at the first of these signals, in a thread that sleeps until then. The second ends the program at once, as with

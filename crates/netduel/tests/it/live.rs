@@ -2,7 +2,7 @@
 use rustix::process::Signal;
 
 use crate::serve::Server;
-use crate::support::{Bench, LATENCY, PACED, TWO_PATHS, short_plan, signal, until};
+use crate::support::{Bench, LATENCY, PACED, TWO_PATHS, short_plan, signal, signal_those_left, until};
 use crate::tmux::Tmux;
 
 /// A shell without the settings of a user.
@@ -186,6 +186,21 @@ fn signal_restores_the_terminal() {
     signal(*run.first().expect("the run"), Signal::TERM);
     tmux.wait_for("the end", |screen| screen.contains("ended with 130"));
     assert_restored(&tmux);
+}
+
+#[test]
+fn second_signal_right_after_the_first_restores_the_terminal() {
+    let bench = Bench::new();
+    let Some(tmux) = started(&bench, (100, 30), 500, "") else { return };
+    tmux.wait_for("a finished trial", |screen| screen.contains("1 valid"));
+    let run = *bench.find(&["run", "plan.toml"]).first().expect("the run");
+    signal(run, Signal::INT);
+    // A second one of the same kind is none while the first waits for the process.
+    signal_those_left([run], Signal::TERM);
+    tmux.wait_for("the end", |screen| screen.contains("ended with 130"));
+    assert_restored(&tmux);
+    drop(tmux);
+    bench.assert_nothing_left();
 }
 
 #[test]

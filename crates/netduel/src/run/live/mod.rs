@@ -145,6 +145,8 @@ impl Live {
 
     fn start(state: State) -> std::io::Result<Self> {
         let interrupted = signal::interrupted()?;
+        // The second signal may come before the thread of the view has seen the first one.
+        signal::before_end(leave)?;
         let terminal = Terminal::open()?;
         console::hold();
         let inbox = Arc::new(Mutex::new(Inbox::default()));
@@ -199,6 +201,12 @@ impl Live {
     }
 }
 
+/// Restores the terminal, with the messages that the view held back, before the second signal ends the program.
+fn leave() {
+    terminal::restore_in_turn();
+    console::release();
+}
+
 /// Whether colours are wanted (no-color.org).
 fn has_colours() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
@@ -231,6 +239,10 @@ impl Drawing {
             for key in &keys {
                 self.press(*key);
             }
+            if self.interrupted.load(Ordering::Relaxed) {
+                // A last frame would only delay the end.
+                return;
+            }
             let (events, is_closed) = {
                 let mut inbox = locked(&self.inbox);
                 (inbox.take(), inbox.is_closed)
@@ -244,10 +256,8 @@ impl Drawing {
             for text in &messages {
                 self.state.message(text);
             }
-            // The second signal ends the program at once: by then the terminal has to be as it was.
-            let is_over = is_closed || self.interrupted.load(Ordering::Relaxed);
             let is_resized = std::mem::replace(&mut size, self.terminal.size()) != size;
-            if has_changed || is_resized || is_over || now_ns.saturating_sub(drawn_ns) >= REDRAW_NS {
+            if has_changed || is_resized || is_closed || now_ns.saturating_sub(drawn_ns) >= REDRAW_NS {
                 drawn_ns = now_ns;
                 // The run ends a long pause, so the keys alone do not know of it.
                 self.view.paused = self.controls.is_paused();
@@ -256,7 +266,7 @@ impl Drawing {
                     return;
                 }
             }
-            if is_over {
+            if is_closed {
                 return;
             }
         }

@@ -181,10 +181,20 @@ fn encoded(line: &Line, theme: Theme) -> String {
     text
 }
 
-/// Gives the terminal back as it was. Does nothing the second time.
+/// Gives the terminal back as it was. Does nothing the second time, and while another thread does it.
 pub fn restore() {
     // A panic while the lock is held must not wait for itself.
-    let Ok(mut saved) = SAVED.try_lock() else { return };
+    if let Ok(mut saved) = SAVED.try_lock() {
+        give_back(&mut saved);
+    }
+}
+
+/// As [`restore`], but waits for another thread that does it.
+pub fn restore_in_turn() {
+    give_back(&mut SAVED.lock().unwrap_or_else(PoisonError::into_inner));
+}
+
+fn give_back(saved: &mut Option<(File, Termios)>) {
     if let Some((mut file, modes)) = saved.take() {
         // The terminal may have hung up.
         drop(file.write_all(LEAVE.as_bytes()));
