@@ -130,9 +130,8 @@ impl Destination {
         }
         let folders: Vec<&Path> = self.path.ancestors().skip(1).collect();
         let missing: Vec<&Path> = folders.into_iter().take_while(|folder| is_missing(folder)).collect();
-        let result = self
-            .create_folder()
-            .and_then(|()| output_file::check(&self.path).map_err(|error| cannot_write(&self.path, error)));
+        let check = |file: &PathBuf| output_file::check(file).map_err(|error| cannot_write(file, error));
+        let result = self.create_folder().and_then(|()| self.files().iter().try_for_each(check));
         for folder in missing {
             // A folder that was not created, or that another program uses by now.
             drop(std::fs::remove_dir(folder));

@@ -21,6 +21,20 @@ fn build_without_parquet_names_the_feature() {
 }
 
 #[cfg(feature = "parquet")]
+#[test]
+fn series_that_cannot_be_written_are_found_before_anything_is_started() {
+    use crate::support::{LATENCY, TWO_PATHS, short_plan};
+
+    let bench = Bench::new();
+    let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, ""));
+    std::fs::create_dir(bench.path().join("x-series.parquet")).unwrap();
+    let refused = bench.run(["run", plan.to_str().unwrap(), "--out", "x.parquet"]).expect_code(5).stderr;
+    let has_reason = refused.contains("failed to write x-series.parquet: it is a folder");
+    assert!(has_reason && !refused.contains("lab:"), "{refused}");
+    assert!(bench.run(["runs"]).stdout.contains("no run is stored"));
+}
+
+#[cfg(feature = "parquet")]
 mod with_pandas {
     use std::path::PathBuf;
     use std::process::Command;
