@@ -16,10 +16,10 @@ const REMOVAL_INTERVAL_NS: u64 = 50_000_000;
 pub(super) struct PrivateFolder(PathBuf);
 
 impl PrivateFolder {
-    /// A new empty folder in that of temporary files. Its name cannot be predicted, and an existing one is not taken.
+    /// A new empty folder in that of temporary files. Its name cannot be predicted, and an existing one is not taken. Its path is absolute.
     pub(super) fn new() -> io::Result<Self> {
         let name = u128::from_ne_bytes(netduel_sys::random::bytes16()?);
-        let path = std::env::temp_dir().join(format!("netduel-pdf-{name:032x}"));
+        let path = std::path::absolute(std::env::temp_dir().join(format!("netduel-pdf-{name:032x}")))?;
         DirBuilder::new().mode(0o700).create(&path)?;
         Ok(Self(path))
     }

@@ -5,8 +5,10 @@
 mod browser;
 mod folder;
 
+use std::fmt::Write as _;
 use std::io::{self, Read as _};
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -66,10 +68,23 @@ pub fn print(page: &str, browser: &Browser) -> Result<Vec<u8>, Failure> {
     command
         .args(["--no-pdf-header-footer", "--generate-pdf-document-outline", "--window-size=1280,1600"])
         .arg(format!("--print-to-pdf={}", target.display()))
-        .arg(format!("file://{}", source.display()));
+        .arg(url(&source));
     let messages = finished(&mut command, browser, PATIENCE, &stop)?;
     let pdf = std::fs::read(&target).ok().filter(|pdf| pdf.starts_with(b"%PDF-"));
     pdf.ok_or_else(|| no_pdf(browser, &messages.stderr))
+}
+
+/// The URL of a file by its absolute path. `#`, `?` and `%` have a meaning there, so all but the unreserved characters of RFC 3986 are encoded.
+fn url(path: &Path) -> String {
+    let mut url = "file://".to_owned();
+    for byte in path.as_os_str().as_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-._~".contains(byte) {
+            url.push(char::from(*byte));
+        } else {
+            let _ = write!(url, "%{byte:02X}");
+        }
+    }
+    url
 }
 
 /// Which browser prints, and how it is confined.

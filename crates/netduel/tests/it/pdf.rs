@@ -348,6 +348,21 @@ fn interrupted_print_ends_the_browser_and_removes_its_files() {
 }
 
 #[test]
+fn page_below_a_folder_with_characters_of_a_url_is_the_one_that_is_printed() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path().join("a#b %41")).unwrap();
+    // Its PDF has the URL.
+    let script = "case \"$*\" in --version) echo Chromium 140.0; exit;; esac\n\
+                  for word; do case \"$word\" in --print-to-pdf=*) pdf=${word#*=};; esac; done\n\
+                  printf '%%PDF-%s' \"$word\" >\"$pdf\"\n";
+    let (run, browser) = (golden("format-2"), stand_in(&bench, script));
+    let words = ["report", run.as_str(), "--out", "report.pdf", "--browser", browser.to_str().unwrap()];
+    Finished::from(bench.netduel(words).env("TMPDIR", "a#b %41").output().unwrap()).expect_code(0);
+    let pdf = fs::read_to_string(bench.path().join("report.pdf")).unwrap();
+    assert!(pdf.starts_with("%PDF-file:///") && pdf.contains("/a%23b%20%2541/netduel-pdf-"), "{pdf}");
+}
+
+#[test]
 fn browser_without_a_pdf_is_an_error_with_its_last_message() {
     let bench = Bench::new();
     let folder = temporary(&bench);
