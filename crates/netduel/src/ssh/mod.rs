@@ -7,6 +7,7 @@ mod binary;
 mod cloud_init;
 mod compression;
 mod configuration;
+mod exposure;
 mod host_keys;
 mod jumps;
 mod master;

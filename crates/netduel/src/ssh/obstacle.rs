@@ -85,6 +85,12 @@ pub enum Obstacle {
         /// What it printed.
         answer: String,
     },
+    /// Another user can replace the program on the host.
+    #[error("another user of the host can replace netduel there, by the owner or mode of {}; {}", excerpt(.path), own_folder())]
+    Exposed {
+        /// The folder or file.
+        path: String,
+    },
     /// A program file of this machine cannot be read.
     #[error("failed to read {}: {source}", shown(.path))]
     Unreadable {
@@ -153,6 +159,11 @@ fn other_program(machine: &str, place: Option<&Path>) -> String {
         }
         None => format!("name the file of a netduel {VERSION} for {machine} {flag}"),
     }
+}
+
+/// What to do about a folder that another user can change.
+fn own_folder() -> String {
+    format!("correct them, or name a folder that only its user can change, {NAME_FOLDER}")
 }
 
 fn after(text: &str) -> String {
@@ -255,8 +266,10 @@ pub fn of_copy(ssh: &SshHost, file: &str, output: &Output) -> Obstacle {
     let again = "run again; if it happens again, check the disk of that folder";
     let gzip = "run again; if it happens again, repair gzip on the host, or take it out of the PATH of its ssh sessions: a host without gzip \
                 gets the program uncompressed";
+    let own = own_folder();
     let (what, remedy) = match output.status.code() {
         Some(scripts::NO_FOLDER) => ("the folder cannot be made", other.as_str()),
+        Some(scripts::EXPOSED) => ("another user can replace it, by owner or mode", own.as_str()),
         Some(scripts::NOT_WRITTEN) => ("the file cannot be written", other.as_str()),
         Some(scripts::DAMAGED) => ("it arrived damaged", again),
         Some(scripts::NOT_DECOMPRESSED) => ("gzip there did not decompress it", gzip),

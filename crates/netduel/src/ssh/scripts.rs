@@ -2,6 +2,7 @@
 use netduel_model::plan::SshHost;
 
 use super::binary::Binary;
+use super::exposure::JUDGE;
 use super::obstacle::Obstacle;
 
 /// Lines around an answer: start files of a shell print before it.
@@ -25,6 +26,8 @@ pub const DAMAGED: i32 = 93;
 pub const NOT_RENAMED: i32 = 94;
 /// The file has another checksum, because gzip(1) failed.
 pub const NOT_DECOMPRESSED: i32 = 95;
+/// Another user can replace the file.
+pub const EXPOSED: i32 = 96;
 /// Prints whether gzip(1) is there and decompresses. It is tried, because some builds of busybox do not decompress.
 const GZIP: &str =
     "if [ \"$( { echo netduel | gzip -c | gzip -dc; } 2>/dev/null)\" = netduel ]; then echo gzip=yes; fi";
@@ -45,11 +48,15 @@ pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// The file of a binary on a host, its checksum there, and whether the host has gzip(1).
+/// The file of a binary on a host, its checksum there, and whether the host has gzip(1). The folder is made, so that its path is known without
+/// links; why that fails is reported by the copy. A program that another user can replace is neither read nor started.
 pub fn probe(folder: &str, binary: &Binary) -> String {
     format!(
-        "b={}\ncase $b in '~/'*) b=$HOME/${{b#??}};; esac\nd=$b/{}; f=$d/netduel\necho \"file=$f\"\n\
-         if [ -f \"$f\" ]; then touch \"$d\" 2>/dev/null; {}; echo \"sum=$s\"; fi\n{GZIP}",
+        "b={}\ncase $b in '~/'*) b=$HOME/${{b#??}};; esac\nd=$b/{}\n\
+         (umask 077; mkdir -p \"$d\") 2>/dev/null; p=$(cd \"$d\" 2>/dev/null && pwd -P) && d=$p\n\
+         f=$d/netduel; echo \"file=$f\"\n\
+         if [ -d \"$d\" ]; then {JUDGE}; if [ -n \"$w\" ]; then echo \"exposed=$w\"; elif [ -f \"$f\" ]; then \
+         touch \"$d\" 2>/dev/null; {}; echo \"sum=$s\"; fi; fi\n{GZIP}",
         quoted(folder),
         quoted(&binary.folder_name()),
         checksum("$f"),
@@ -81,6 +88,9 @@ impl Probe {
         let value = |key: &str| answer.lines().find_map(|line| line.strip_prefix(key)).map(str::to_owned);
         let file = value("file=").filter(|file| file.starts_with('/') && file.len() < PATH_LEN_MAX);
         let file = file.ok_or_else(|| Obstacle::Unexpected { answer: answer.to_owned() })?;
+        if let Some(path) = value("exposed=") {
+            return Err(Obstacle::Exposed { path });
+        }
         let has_gzip = value("gzip=").is_some_and(|answer| answer == "yes");
         Ok(Self { file, checksum: value("sum="), has_gzip })
     }
@@ -99,7 +109,8 @@ fn write(has_gzip: bool) -> String {
 }
 
 /// The command of a copy: reads the file from its input, compares it, gives it its name, and removes older builds. The checksum decides, and
-/// the exit code of gzip(1) explains: with a warning it still wrote the whole file.
+/// the exit code of gzip(1) explains: with a warning it still wrote the whole file. It writes to no folder that another user can change, and
+/// removes nothing from one to which others can add links.
 ///
 /// The temporary name has the host and the process. A shell that was killed leaves its file, which the next
 /// copy removes; another host may be copying to the same home. The trap of PIPE is for a message to a connection
@@ -108,14 +119,16 @@ pub fn copy(probe: &Probe, checksum_wanted: &str) -> String {
     // In one line and without exclamation marks: the C shell passes it on.
     let digits = "[0-9a-f]".repeat(16);
     let script = format!(
-        "umask 077; f={}; d=${{f%/*}}; b=${{d%/*}}; mkdir -p \"$d\" || exit {NO_FOLDER}; h=$(uname -n); \
+        "umask 077; f={}; d=${{f%/*}}; b=${{d%/*}}; mkdir -p \"$d\" || exit {NO_FOLDER}; \
+         {JUDGE}; [ -z \"$w\" ] || {{ echo \"$w\" >&2; exit {EXPOSED}; }}; h=$(uname -n); \
          for o in \"$d\"/.copy.\"$h\".*; do kill -0 \"${{o##*.}}\" 2>/dev/null || rm -f \"$o\"; done; \
          t=$d/.copy.$h.$$; trap 'rm -f \"$t\"' EXIT; trap 'exit 1' HUP INT PIPE TERM; \
          {}; chmod 700 \"$t\" || exit {NOT_WRITTEN}; {}; \
          [ \"$s\" = {checksum_wanted} ] || {{ \
          [ \"$g\" = 0 ] || {{ echo \"gzip ended with exit code $g\" >&2; exit {NOT_DECOMPRESSED}; }}; \
          echo \"its checksum is $s\" >&2; exit {DAMAGED}; }}; \
-         mv -f \"$t\" \"$f\" || exit {NOT_RENAMED}; touch \"$d\"; cd \"$b\" || exit 0; \
+         mv -f \"$t\" \"$f\" || exit {NOT_RENAMED}; touch \"$d\"; \
+         case $(ls -ldn \"$b\") in d????????[tT]*) exit 0;; esac; cd \"$b\" || exit 0; \
          ls -1td [0-9]*-{digits} 2>/dev/null | tail -n +{} | while read -r o; do rm -f \"$o/netduel\" \"$o\"/.copy.*; \
          rmdir \"$o\"; done 2>/dev/null; exit 0",
         quoted(&probe.file),

@@ -1,5 +1,6 @@
 //! The folder of the program on a host: places that cannot have it, and the folder of the command line.
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::process::Command;
 
 use super::{Scene, assert_names, refusal, with_sshd};
@@ -59,6 +60,43 @@ fn folder_of_the_command_line_replaces_that_of_the_host() {
         assert_eq!(scene.copies("home/other").len(), 1);
         let refused = inspect(&["--remote-folder", "elsewhere"]).expect_code(2);
         assert_names(&refused.stderr, &["--remote-folder", "begins with / or ~/"]);
+        scene.assert_nothing_left();
+    });
+}
+
+#[test]
+fn program_in_a_folder_that_another_user_can_change_is_not_looked_at() {
+    let test = "ssh::folder::program_in_a_folder_that_another_user_can_change_is_not_looked_at";
+    with_sshd(test, |scene| {
+        let (folder, read) = (scene.at("home/open"), scene.at("read"));
+        fs::set_permissions(scene.at("home"), Permissions::from_mode(0o755)).unwrap();
+        fs::create_dir(&folder).unwrap();
+        let set = |mode: u32, user: u32| {
+            chown(&folder, Some(user), None).unwrap();
+            fs::set_permissions(&folder, Permissions::from_mode(mode)).unwrap();
+        };
+        let inspect = |code: i32| {
+            let words =
+                ["inspect", "ssh:vm1", "--no-metadata", "--fail-on", "never", "--remote-folder", &folder];
+            scene.run(&words).expect_code(code).stderr
+        };
+        let refused = ["another user of the host can replace netduel", &folder, "--remote-folder DIR"];
+        set(0o777, 0);
+        assert_names(&inspect(3), &refused);
+        assert!(scene.copies("home/open").iter().all(|copy| !copy.exists()));
+        set(0o755, 0);
+        assert_names(&inspect(0), &["copied netduel"]);
+        // Now the right program is there.
+        scene.program("bin/sha256sum", &format!("touch {read}\nexec /usr/bin/sha256sum \"$@\""));
+        for (mode, user) in [(0o777, 0), (0o755, 65_534)] {
+            set(mode, user);
+            assert_names(&inspect(3), &refused);
+            assert!(!fs::exists(&read).unwrap(), "the program was read");
+        }
+        // As /tmp, with a folder of the build that is the user's.
+        set(0o1777, 0);
+        assert!(!inspect(0).contains("copying netduel"));
+        assert!(fs::exists(&read).unwrap());
         scene.assert_nothing_left();
     });
 }
