@@ -135,6 +135,9 @@ impl System {
         mut listener: impl FnMut(&Event),
     ) -> (Result<RunEnd, RunError>, Closed) {
         let lab_name = self.lab.lab.as_ref().map(|lab| lab.name().clone());
+        if self.file.resumed.is_some() {
+            self.ssh.resume();
+        }
         let prepared = self.ssh.prepare(ssh_hosts(&self.plan), OnFailure::StopOthers);
         if let Err(not_prepared) = prepared {
             let result = match not_prepared {

@@ -61,13 +61,20 @@ pub struct Master {
 }
 
 impl Master {
-    /// Starts the connection; the first answer tells whether it is there.
-    pub fn open(name: &HostName, ssh: &SshHost, socket: PathBuf, stop: &Stop) -> Result<Self, Obstacle> {
+    /// Starts the connection; the first answer tells whether it is there. `is_known`: the run has connected to the host earlier.
+    pub fn open(
+        name: &HostName,
+        ssh: &SshHost,
+        socket: PathBuf,
+        is_known: bool,
+        stop: &Stop,
+    ) -> Result<Self, Obstacle> {
         let (sender, arrivals) = sync_channel(ARRIVALS_MAX);
         let own = ["-M", "-o", "ControlPersist=no", "-o", CONNECT_TIMEOUT];
         let own = own.into_iter().chain(ALIVE).chain(["-S"]);
         let way = jumps::find(name, ssh, stop)?;
-        let options = [options::of_host(ssh), way.options.clone()].concat();
+        let known = if is_known { options::of_known_host(ssh) } else { Vec::new() };
+        let options = [known, options::of_host(ssh), way.options.clone()].concat();
         let destination = options::destination(ssh);
         let argv: Vec<String> = std::iter::once("ssh".to_owned())
             .chain(options.iter().cloned())

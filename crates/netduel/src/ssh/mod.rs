@@ -68,6 +68,8 @@ pub struct SshHosts {
     /// The folder of the command line, in place of that of each host.
     folder: Option<String>,
     is_quiet: bool,
+    /// Whether the run has connected to its hosts earlier.
+    is_resumed: bool,
     masters: BTreeMap<HostName, Master>,
     /// Hosts that were prepared and whose agents were not started yet.
     prepared: BTreeMap<HostName, Result<Vec<String>, String>>,
@@ -81,6 +83,11 @@ impl SshHosts {
     pub fn new(programs: &[PathBuf], folder: Option<&str>, is_quiet: bool) -> Self {
         let binaries = Binaries::new(programs);
         Self { binaries, folder: folder.map(str::to_owned), is_quiet, ..Self::default() }
+    }
+
+    /// From now on VMs of a bed need a host key that is known: the run that is resumed has connected to its hosts earlier.
+    pub fn resume(&mut self) {
+        self.is_resumed = true;
     }
 
     /// Prepares hosts at the same time, each in a thread of its own.
@@ -173,6 +180,7 @@ impl SshHosts {
         let socket = sockets.socket(self.opened);
         let folder = self.folder.clone().or_else(|| ssh.folder.clone());
         let ssh = SshHost { folder, ..ssh.clone() };
-        Ok(Preparation { name: name.clone(), ssh, master: self.masters.remove(name), socket })
+        let (master, is_known) = (self.masters.remove(name), self.is_resumed);
+        Ok(Preparation { name: name.clone(), ssh, master, socket, is_known })
     }
 }

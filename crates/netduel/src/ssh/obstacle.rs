@@ -189,6 +189,14 @@ fn by_hand(ssh: &SshHost) -> String {
 
 /// What to do about a host key that is not known.
 fn unknown_key(ssh: &SshHost, way: &[Named], refused: Option<&str>) -> String {
+    let is_refused = |jump: &Named| refused.is_some_and(|name| jump.key.eq_ignore_ascii_case(name));
+    if let Some(file) = host_keys::file_of(ssh).filter(|_| !way.iter().skip(1).any(is_refused)) {
+        return format!(
+            "a resumed run needs the host keys of its VMs in {}: copy this file from the machine on which the run began, or begin a new run \
+             when the bed was deleted",
+            shown(&file)
+        );
+    }
     let key = refused.map_or_else(|| "its host key".to_owned(), |host| format!("the host key of {host}"));
     let named = refused.and_then(|name| way.iter().find(|host| host.key.eq_ignore_ascii_case(name)));
     let Some(strict) = named.filter(|host| host.never_asks) else {

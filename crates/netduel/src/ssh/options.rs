@@ -26,6 +26,13 @@ pub fn of_host(ssh: &SshHost) -> Vec<String> {
     once("-T".to_owned()).chain(settings.flat_map(option)).collect()
 }
 
+/// The options before those of a host to which the run has connected earlier: the key of a VM of a bed is in its file, and another one at this
+/// address is refused. ssh takes the first value of a setting.
+pub fn of_known_host(ssh: &SshHost) -> Vec<String> {
+    let file = host_keys::file_of(ssh);
+    file.into_iter().flat_map(|_| option("StrictHostKeyChecking=yes".to_owned())).collect()
+}
+
 /// A setting of ssh_config(5) as an option.
 pub fn option(setting: String) -> [String; 2] {
     ["-o".to_owned(), setting]

@@ -36,6 +36,8 @@ pub struct Preparation {
     pub master: Option<Master>,
     /// The socket of a new connection.
     pub socket: PathBuf,
+    /// Whether the run has connected to it earlier.
+    pub is_known: bool,
 }
 
 impl Preparation {
@@ -75,7 +77,7 @@ impl Preparation {
         if let Some(machine) = self.ask_again(scripts::MACHINE, stop)? {
             return Ok(machine);
         }
-        let master = Master::open(&self.name, &self.ssh, self.socket.clone(), stop)?;
+        let master = Master::open(&self.name, &self.ssh, self.socket.clone(), self.is_known, stop)?;
         self.master.insert(master).ask(scripts::MACHINE, stop)
     }
 

@@ -1,5 +1,5 @@
-//! `netduel run --resume` of a run on a bed that switches a NIC of Azure. As in `azure_run`, a program stands for `az`, and the VMs are network
-//! namespaces.
+//! `netduel run --resume` of a run on a bed, also of one that switches a NIC of Azure. As in `azure_run`, a program stands for `az`, and the VMs
+//! are network namespaces.
 use std::fs;
 use std::path::Path;
 
@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::azure::prints;
 use crate::azure_errors::{assert_on_page, error_line};
-use crate::azure_run::{Scene, machines, with_vms};
-use crate::support::{UnderWay, signal};
+use crate::azure_run::{PLAN, Scene, machines, with_vms};
+use crate::support::{UnderWay, VOLUME, signal};
 use crate::vms::assert_names;
 
 /// Both VMs, of which the first has this id.
@@ -118,6 +118,32 @@ fn resumed_run_returns_a_nic_to_its_state_before_the_run_where_an_undo_was_lost(
         let part = "accelerated networking of vm1-synthetic on: an earlier part of the run left it so";
         assert_names(&resumed, &[part]);
         assert!(!Path::new(&scene.at("on")).exists(), "{}", scene.calls());
+        scene.bench.assert_nothing_left();
+    });
+}
+
+#[test]
+fn resumed_run_connects_to_no_vm_whose_host_key_is_unknown() {
+    with_vms("azure_resumed::resumed_run_connects_to_no_vm_whose_host_key_is_unknown", |scene| {
+        scene.up();
+        scene.bench.plan(&format!("{}{VOLUME}", PLAN.replace("= 2", "= 6")));
+        let mut run = UnderWay::start(scene.netduel(&["azure", "run", "plan.toml"]));
+        run.wait_for(" 1/12");
+        signal(run.pid(), Signal::INT);
+        run.finish().expect_code(130);
+
+        // As after `netduel azure down`, when a VM of another user may have the address.
+        let (keys, kept) = (scene.at("state/netduel/azure/x/known_hosts"), scene.at("kept"));
+        fs::rename(&keys, &kept).unwrap();
+        let refused = scene.run(&["run", "--resume", "last"]).expect_code(3).stderr;
+        assert_names(
+            &refused,
+            &["Host key verification failed", &keys, "begin a new run when the bed was deleted"],
+        );
+        assert!(!Path::new(&keys).exists(), "the key of a VM was accepted");
+
+        fs::rename(&kept, &keys).unwrap();
+        scene.run(&["run", "--resume", "last"]).expect_code(0);
         scene.bench.assert_nothing_left();
     });
 }
