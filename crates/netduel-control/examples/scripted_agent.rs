@@ -139,6 +139,9 @@ impl Work for Script {
         self.refuse("describe")?;
         let netns = Some(if self.says("own-network") { u64::from(std::process::id()) } else { 1 });
         let boot_id = if self.says("own-machine") { "its own machine" } else { "one machine" };
+        // The host of the next agent has rebooted.
+        let boot_id =
+            if self.says("reboots") { format!("boot {}", std::process::id()) } else { boot_id.to_owned() };
         let sack = if self.says("sack-off") { "0" } else { "1" };
         // A guard restores the host after the first description.
         let descriptions = self.described.replace(self.described.get() + 1);
@@ -157,7 +160,7 @@ impl Work for Script {
         let vf = Interface { name: "vf".to_owned(), master: Some("eth0".to_owned()), ..Interface::default() };
         let sysctls = [("net.ipv4.tcp_sack".to_owned(), sack.to_owned())].into();
         Ok(HostSnapshot {
-            boot_id: Some(boot_id.into()),
+            boot_id: Some(boot_id),
             netns,
             cores: 1,
             sysctls,

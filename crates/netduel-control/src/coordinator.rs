@@ -2,6 +2,7 @@
 //! [`Surroundings`] and [`Agents`].
 mod blocked_port;
 mod blocks;
+mod commands_in_force;
 mod conditions;
 mod conductor;
 mod conversation;

@@ -26,7 +26,8 @@ pub enum Event {
         /// Its largest value: the loss after that restart ends the run.
         number_max: u32,
     },
-    /// A host, or a pair of hosts, has a problem that makes figures doubtful; sent before the first trial.
+    /// A host, or a pair of hosts, has a problem that makes figures doubtful, sent before the first trial; or a host may have a change that the user
+    /// has to undo, sent when all agents have ended.
     ProblemFound {
         /// Where and what, in one line.
         text: String,

@@ -8,7 +8,8 @@ use netduel_control::coordinator::{RESTARTS_MAX, RunError, RunErrorKind};
 use netduel_model::run::RunEnd;
 
 use crate::fault::{
-    CoordinatorFault, Fault, HostFault, LocalCall, StartFault, Task, TaskFault, draw, draw_restarts,
+    CoordinatorFault, Fault, HostFault, LocalCall, StartFault, Task, TaskFault, draw, draw_reboots,
+    draw_restarts,
 };
 use crate::ledger::Ledger;
 use crate::random::{Random, Stream};
@@ -58,6 +59,7 @@ impl Case {
         let setting = Setting::of(seed);
         let mut parts = draw(&mut Random::new(seed, Stream::Faults), &setting);
         draw_restarts(&mut Random::new(seed, Stream::Restarts), &setting, &mut parts);
+        draw_reboots(&mut Random::new(seed, Stream::Reboots), &setting, &mut parts);
         Self { seed, parts, sabotage: None }
     }
 
@@ -68,7 +70,12 @@ impl Case {
 
     /// Plays it.
     pub fn play(&self, traced: bool) -> Verdict {
-        let setting = Rc::new(Setting::of(self.seed));
+        self.play_in(Setting::of(self.seed), traced)
+    }
+
+    /// Plays it in another setting than that of its seed.
+    fn play_in(&self, setting: Setting, traced: bool) -> Verdict {
+        let setting = Rc::new(setting);
         let world = World::new(setting.clone(), Random::new(self.seed, Stream::Wire), traced);
         world.truth.borrow_mut().sabotage = self.sabotage;
         let ledger = Ledger::new(setting.clone());
@@ -272,6 +279,8 @@ fn is_of_one_start(fault: StartFault) -> bool {
 #[cfg(test)]
 mod tests {
     use netduel_model::ids::HostName;
+    use netduel_model::plan::spec::Side;
+    use netduel_model::plan::{Treatment, TreatmentAction};
 
     use super::*;
 
@@ -308,6 +317,41 @@ mod tests {
             });
             std::iter::once(killed(host)).chain(again).collect()
         })
+    }
+
+    /// A run over hosts behind a network, of which the client of the first arm reboots when its first traffic starts.
+    fn play_reboot(edit: impl FnOnce(&mut Setting)) -> Verdict {
+        let is_far = |setting: &Setting| {
+            let ends_early = setting.enough_trials.is_some() || setting.plan.design.budget.is_some();
+            setting.reach == Reach::Far && !setting.is_quick && !ends_early
+        };
+        let far = (0..1_000).map(|seed| (seed, Setting::of(seed))).find(|(_, setting)| is_far(setting));
+        let (seed, mut setting) = far.expect("one of a thousand settings is far");
+        edit(&mut setting);
+        let reboot = in_task(&setting.plan.arms[0].pair.client, Task::Start, 0, TaskFault::Reboot);
+        Case { seed, parts: vec![vec![reboot]], sabotage: None }.play_in(setting, false)
+    }
+
+    #[test]
+    fn run_goes_on_after_a_reboot_that_returns_all_settings() {
+        let verdict = play_reboot(|_| ());
+        assert_eq!((verdict.violations, verdict.hits), (Vec::new(), 1));
+        assert_eq!(verdict.ends, ["BlockLimitReached"]);
+    }
+
+    #[test]
+    fn no_later_trial_runs_on_a_host_that_rebooted_while_a_command_was_in_force() {
+        let words = |word: &str| vec![word.to_owned()];
+        let action = TreatmentAction::Command { command: words("on"), undo: words("off") };
+        let treatments = vec![Treatment { action, on: Side::Both }];
+        let verdict = play_reboot(|setting| {
+            setting.plan.arms.iter_mut().for_each(|arm| arm.treatments.clone_from(&treatments));
+        });
+        assert_eq!((verdict.violations, verdict.hits), (Vec::new(), 1));
+        let [first, second] = &verdict.ends[..] else { panic!("{:?}", verdict.ends) };
+        assert!(first.contains("is not restored") && first.contains("rebooted"), "{first}");
+        assert!(first.ends_with("; by hand: `off`"), "{first}");
+        assert_eq!(second, "BlockLimitReached", "the user has undone it by hand");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use netduel_control::coordinator::RESTARTS_MAX;
 use netduel_model::ids::HostName;
 
 use crate::random::Random;
-use crate::setting::Setting;
+use crate::setting::{Reach, Setting};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
@@ -48,6 +48,8 @@ pub enum TaskFault {
     Slow(u64),
     /// The bytes use another interface.
     WrongPath,
+    /// The host reboots before the task.
+    Reboot,
 }
 
 /// A fault in a line that an agent sends.
@@ -296,6 +298,25 @@ pub fn draw_restarts(random: &mut Random, setting: &Setting, parts: &mut [Vec<Fa
             ]);
             part.push(Fault::Start { host: host.clone(), nth, fault });
         }
+    }
+}
+
+/// Hosts that reboot while a trial is prepared, runs or is undone. They have random numbers of their own, so that the other faults of a seed stay. A
+/// reboot of the coordinator's machine would end the coordinator as well.
+pub fn draw_reboots(random: &mut Random, setting: &Setting, parts: &mut [Vec<Fault>]) {
+    if setting.reach == Reach::Near {
+        return;
+    }
+    let hosts: Vec<&HostName> = setting.plan.hosts.keys().collect();
+    let trials = u64::from(setting.plan.design.blocks_max * setting.plan.trials_per_block());
+    for part in parts {
+        if !random.once_in(8) {
+            continue;
+        }
+        let host = random.pick(&hosts).clone();
+        let task =
+            random.pick(&[Task::Apply, Task::Undo, Task::Prepare, Task::Start, Task::Live, Task::Result]);
+        part.push(Fault::Task { host, task, nth: random.below(trials) as u32, fault: TaskFault::Reboot });
     }
 }
 

@@ -19,6 +19,8 @@ pub enum Stream {
     Damage,
     /// Agents that are lost again in their restart.
     Restarts,
+    /// Hosts that reboot.
+    Reboots,
 }
 
 impl Random {

@@ -23,6 +23,8 @@ pub struct Applied {
     pub action: TreatmentAction,
     /// Its undoing has failed.
     pub is_stuck: bool,
+    /// It outlived a boot of its host, and no process undoes it.
+    pub is_orphan: bool,
 }
 
 /// A host.
@@ -34,6 +36,8 @@ pub struct HostTruth {
     pub applied: Vec<Applied>,
     /// Whether another run has locked it.
     pub is_busy: bool,
+    /// How often it was rebooted.
+    pub boots: u32,
     /// When it was described last, nanoseconds.
     pub described_ns: u64,
     tasks: BTreeMap<Task, u32>,
@@ -281,12 +285,20 @@ impl Truth {
     /// The user restores by hand what could not be undone.
     pub fn restore_by_hand(&mut self) {
         for host in self.hosts.values_mut() {
-            host.applied.retain(|applied| !applied.is_stuck);
+            host.applied.retain(|applied| !applied.is_stuck && !applied.is_orphan);
         }
     }
 
     /// The changes of an agent are undone.
     pub fn restore(&mut self, host: &HostName, agent: AgentId) {
-        self.host(host).applied.retain(|applied| applied.agent != agent);
+        self.host(host).applied.retain(|applied| applied.agent != agent || applied.is_orphan);
+    }
+
+    /// A host reboots: its settings return, and the effects of commands outlive the boot.
+    pub fn reboot(&mut self, host: &HostName) {
+        let host = self.host(host);
+        host.boots += 1;
+        host.applied.retain(|applied| matches!(applied.action, TreatmentAction::Command { .. }));
+        host.applied.iter_mut().for_each(|applied| applied.is_orphan = true);
     }
 }

@@ -147,6 +147,12 @@ impl SimulatedWork {
         match fault {
             Some(TaskFault::Slow(time_ns)) => body.local_ns += time_ns,
             Some(TaskFault::CrashBefore) => body.is_dead = true,
+            Some(TaskFault::Reboot) => {
+                body.is_dead = true;
+                self.truth.borrow_mut().reboot(&body.host);
+                // What is left of the agent is as after a crash.
+                return Some(TaskFault::CrashBefore);
+            }
             _ => {}
         }
         fault
@@ -294,7 +300,8 @@ impl Work for SimulatedWork {
         let (id, host) = (self.id(), self.host());
         let truth = self.truth.borrow();
         let of_host = truth.hosts.get(&host).into_iter().flat_map(|host| &host.applied);
-        let left = of_host.filter(|applied| applied.agent != id && applied.is_stuck);
+        // The journal with a command went with the boot in which it was written.
+        let left = of_host.filter(|applied| applied.agent != id && applied.is_stuck && !applied.is_orphan);
         let problems = left.map(|applied| format!("{:?} is left", applied.action)).collect();
         Recovery { restored: Vec::new(), problems }
     }
@@ -308,8 +315,8 @@ impl Work for SimulatedWork {
             if !is_once || host.described_ns == 0 {
                 host.described_ns = now_ns;
             }
-            let network = host.network;
-            let boot_id = Some(format!("machine {network}"));
+            let (network, boots) = (host.network, host.boots);
+            let boot_id = Some(format!("machine {network}, reboot {boots}"));
             Ok(HostSnapshot { boot_id, netns: Some(network), cores: 1, ..HostSnapshot::default() })
         })
     }
@@ -344,8 +351,12 @@ impl Work for SimulatedWork {
             if truth.host(&host).applied.iter().any(own) {
                 truth.broken(format!("treatments are applied twice on {host}"));
             }
-            let applied =
-                |action: &TreatmentAction| Applied { agent, action: action.clone(), is_stuck: false };
+            let applied = |action: &TreatmentAction| Applied {
+                agent,
+                action: action.clone(),
+                is_stuck: false,
+                is_orphan: false,
+            };
             truth.host(&host).applied.extend(treatments.iter().map(applied));
             truth.look_at_traffic(&work.plan);
             Ok(())

@@ -267,7 +267,7 @@ impl World {
         let is_clean = {
             let truth = self.truth.borrow();
             let applied = truth.hosts.values().flat_map(|host| &host.applied);
-            !applied.into_iter().any(|applied| applied.agent == id)
+            !applied.into_iter().any(|applied| applied.agent == id && !applied.is_orphan)
         };
         if is_clean { self.gone(id) } else { self.schedule(self.now_ns + guard_ns, WorldEvent::Restored(id)) }
     }

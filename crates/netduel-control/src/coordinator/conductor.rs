@@ -115,6 +115,9 @@ impl<'a> Conductor<'a> {
     pub(super) fn run_and_close(mut self) -> Result<RunEnd, RunError> {
         let result = self.run();
         self.hosts.end_all();
+        for text in self.hosts.lost_commands() {
+            self.tell(Event::ProblemFound { text });
+        }
         for (host, problem) in self.provider.restore() {
             self.hosts.not_undone(&host, vec![problem]);
         }

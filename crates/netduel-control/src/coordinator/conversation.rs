@@ -10,6 +10,7 @@ use netduel_model::plan::{Launch, ResolvedPlan};
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::warning::Warning;
 
+use super::commands_in_force::CommandsInForce;
 use super::error::{PlanFault, RunError, TrialError};
 use super::host::{EndWords, HostLink};
 use super::restarts::Loss;
@@ -46,6 +47,7 @@ pub(super) struct Hosts<'a> {
     /// Warnings for the next [`Self::take_warnings`].
     warnings: Vec<Warning>,
     pub(super) not_restored: NotRestored,
+    pub(super) commands: CommandsInForce,
     /// Why each host lost its agent last, unless [`Self::take_loss`] has taken it.
     losses: BTreeMap<HostName, Loss>,
     /// When agents abandon their coordinator.
@@ -78,6 +80,7 @@ impl<'a> Hosts<'a> {
             events: VecDeque::new(),
             warnings: Vec::new(),
             not_restored: NotRestored::default(),
+            commands: CommandsInForce::default(),
             losses: BTreeMap::new(),
             limits,
             locks: BTreeMap::new(),
@@ -172,7 +175,9 @@ impl<'a> Hosts<'a> {
     ) -> Result<HostSnapshot, TrialError> {
         match answer {
             FromAgent::Described { snapshot, recovery } => {
+                let left = self.commands.described(host, snapshot.boot_id.as_deref());
                 self.recovered(host, recovery);
+                self.not_undone(host, left);
                 Ok(*snapshot)
             }
             other => Err(self.unexpected(host, &other, &ToAgent::Describe { without_metadata: false })),
@@ -301,6 +306,7 @@ impl<'a> Hosts<'a> {
             loop {
                 match self.answer(host) {
                     Ok(FromAgent::Bye { problems }) => {
+                        self.commands.undone(host);
                         self.not_undone(host, problems);
                         break;
                     }
@@ -329,6 +335,15 @@ impl<'a> Hosts<'a> {
                 self.not_undone(&host, vec![error.to_string()]);
             }
         }
+    }
+
+    /// The commands that were in force on hosts whose agents were lost and not started again, each as a sentence for the user. A host behind a network
+    /// may have rebooted. One on this machine has not: its guard has ended.
+    pub(super) fn lost_commands(&self) -> Vec<String> {
+        let may_have_rebooted =
+            |host: &HostName| self.plan.hosts.get(host).is_some_and(|host| host.launch.uses_network());
+        let lost = self.commands.lost().filter(|lost| may_have_rebooted(lost.0));
+        lost.map(|(host, words)| format!("host {host}: {words}")).collect()
     }
 
     /// Ends the agent of a host, if it runs: closes its input, waits for its end, and kills it after a timeout. Returns its exit status and

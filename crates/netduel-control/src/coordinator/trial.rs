@@ -107,6 +107,7 @@ impl Conductor<'_> {
             let treatments = arm.agent_treatments(role);
             if !treatments.is_empty() {
                 let timeout_ns = treatment_timeout_ns(&treatments);
+                self.hosts.commands.note_treatments(arm.pair.host(role), &treatments);
                 let applied = self.hosts.ask(arm.pair.host(role), &ToAgent::Apply { treatments }, timeout_ns);
                 applied.map_err(|error| match error {
                     refused @ TrialError::Refused { .. } => TrialError::NotTreated(Box::new(refused)),
@@ -125,7 +126,12 @@ impl Conductor<'_> {
             let host = arm.pair.host(role).clone();
             let treatments = arm.agent_treatments(role);
             let has_changes = is_aborted || bypasses_kernel(workload) || !treatments.is_empty();
-            if !has_changes || !self.hosts.is_running(&host) {
+            if !self.hosts.is_running(&host) {
+                continue;
+            }
+            if !has_changes {
+                // The result of an end comes after the undo of its events.
+                self.hosts.commands.undone(&host);
                 continue;
             }
             match self.hosts.ask_despite_other_losses(
@@ -133,7 +139,10 @@ impl Conductor<'_> {
                 &ToAgent::Undo,
                 treatment_timeout_ns(&treatments),
             ) {
-                Ok(FromAgent::Undone { problems }) => self.hosts.not_undone(&host, problems),
+                Ok(FromAgent::Undone { problems }) => {
+                    self.hosts.commands.undone(&host);
+                    self.hosts.not_undone(&host, problems);
+                }
                 Ok(_) => {}
                 Err(error) => undone = undone.and(Err(error)),
             }
@@ -167,6 +176,7 @@ impl Conductor<'_> {
         let facts = workload.traffic.facts();
         // The first end waits for traffic until the other has started, which may take its own time.
         for (role, other_ns) in starting_order(facts.starts_first).into_iter().zip([STEP_TIMEOUT_NS, 0]) {
+            self.hosts.commands.note_events(&host(role), role, facts.events);
             self.hosts.start(&host(role), STEP_TIMEOUT_NS, timeout_ns.saturating_add(other_ns))?;
         }
         if !facts.events.is_empty() && failover::is_in_lab(self.hosts.plan, &arm.pair) {

@@ -16,7 +16,7 @@ use crate::coordinator::{FOUR_TRIALS, lines, logged, reasons};
 use crate::surroundings::{Script, plan, run, run_over};
 
 /// A file with the requests at which the agents of a host die, and the word of their script.
-fn deaths(requests: &[&str]) -> (tempfile::NamedTempFile, String) {
+pub fn deaths(requests: &[&str]) -> (tempfile::NamedTempFile, String) {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     for request in requests {
         writeln!(file, "{request}").unwrap();

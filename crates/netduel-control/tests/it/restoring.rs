@@ -2,12 +2,14 @@
 use netduel_control::coordinator::RunErrorKind;
 use netduel_model::event::Event;
 use netduel_model::ids::ArmName;
+use netduel_model::plan::{ResolvedPlan, TreatmentAction};
 use netduel_model::run::RunEnd;
 use netduel_model::trial::Trial;
 use netduel_model::warning::Warning;
 
 use crate::blocks::with_far_arm;
 use crate::coordinator::{FOUR_TRIALS, lines, logged, reasons};
+use crate::restarting::deaths;
 use crate::surroundings::{Script, plan, run};
 
 /// How many warnings say that this host has a change that could not be undone.
@@ -72,6 +74,55 @@ fn arms_on_other_machines_go_on_after_a_failed_undo() {
     let mut script = Script::default().host("c", &["refuse-undo"]);
     run(&three, &mut script).unwrap_err();
     assert!(script.stored.iter().all(Trial::is_valid) && script.stored.len() <= 3);
+}
+
+/// The plan with a command in place of each treatment.
+fn with_commands(design: &str) -> ResolvedPlan {
+    let words = |word: &str| vec!["switch".to_owned(), word.to_owned()];
+    let mut plan = plan(design);
+    for treatment in plan.arms.iter_mut().flat_map(|arm| &mut arm.treatments) {
+        treatment.action = TreatmentAction::Command { command: words("on"), undo: words("off") };
+    }
+    plan
+}
+
+#[test]
+fn no_trial_follows_on_a_host_that_rebooted_while_a_command_was_in_force() {
+    let (_left, word) = deaths(&["start"]);
+    let mut script = Script::default().host("b", &[word.as_str(), "reboots"]);
+    let error = run(&with_commands(FOUR_TRIALS), &mut script).unwrap_err();
+    assert_eq!(error.kind(), RunErrorKind::Host);
+    let text = error.to_string();
+    let words = "host b is not restored, so no later trial there is valid: `switch on` was in force when the host rebooted";
+    assert!(text.starts_with(words) && text.ends_with("; by hand: `switch off`"), "{text}");
+    assert_eq!((script.stored.len(), undo_warnings(&script, "b")), (1, 1));
+    assert!(!script.stored[0].is_valid());
+    assert_eq!(undo_warnings(&script, "a"), 0, "its agent has undone the command");
+}
+
+#[test]
+fn run_goes_on_where_a_reboot_or_the_guard_has_undone_everything() {
+    for (plan, words) in [(plan(FOUR_TRIALS), &["reboots"][..]), (with_commands(FOUR_TRIALS), &[][..])] {
+        let (_left, word) = deaths(&["start"]);
+        let mut script = Script::default().host("b", &[&[word.as_str()][..], words].concat());
+        assert_eq!(run(&plan, &mut script).unwrap(), RunEnd::BlockLimitReached);
+        assert_eq!((script.stored.len(), undo_warnings(&script, "b")), (4, 0));
+    }
+}
+
+#[test]
+fn command_of_a_host_that_is_lost_for_good_is_named_with_its_undo() {
+    let (_left, word) = deaths(&["start", "describe", "describe", "describe"]);
+    let mut script = Script::default().host("b", &[word.as_str()]);
+    let error = run(&with_commands(FOUR_TRIALS), &mut script).unwrap_err();
+    assert!(error.to_string().contains("host b lost its agent 4 times"), "{error}");
+    let found = script.events.iter().filter_map(|event| match event {
+        Event::ProblemFound { text } => Some(text.as_str()),
+        _ => None,
+    });
+    let [text] = found.collect::<Vec<_>>()[..] else { panic!("{:?}", script.events) };
+    assert!(text.starts_with("host b: `switch on` was in force when the agent was lost"), "{text}");
+    assert!(text.ends_with("; by hand: `switch off`"), "{text}");
 }
 
 #[test]
