@@ -78,7 +78,7 @@ fn watch(lifeline: impl BufRead, mut answers: impl Write, journal: &mut Journal)
 /// Undoes, the last change first, and reports it afterwards, because the reader of the log may be slow. Whether anything is left.
 fn undo_all(in_force: InForce, journal: &mut Journal) -> bool {
     let count = in_force.len();
-    let left = in_force.undo_all(|id| drop(journal.note(&Request::Forget { id })));
+    let left = in_force.undo_all(|note| drop(journal.note(note)));
     if left.is_empty() {
         journal.remove();
     }

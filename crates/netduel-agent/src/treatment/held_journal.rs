@@ -42,11 +42,10 @@ impl HeldJournal {
         &self.path
     }
 
-    /// Notes that a change is undone, in place of the guard that is gone: no other agent is to undo it again later.
-    pub(super) fn forget(&mut self, id: u64) {
+    /// Notes in place of the guard that is gone that a change is undone, so that no other agent undoes it again later, or that its undo runs.
+    pub(super) fn note(&mut self, request: &Request) {
         // Without the note the change is undone twice, which is the same as once for a value.
-        let _ =
-            cut_torn_line(&mut self.file).and_then(|()| write_line(&mut self.file, &Request::Forget { id }));
+        let _ = cut_torn_line(&mut self.file).and_then(|()| write_line(&mut self.file, request));
     }
 
     /// Removes the file of a guard that is gone: everything in it is undone.
@@ -90,11 +89,11 @@ mod tests {
         let folders = [root.path().join("netduel")];
         let path = without_guard(&folders[0]);
         let held = HeldJournal::hold(&path).unwrap();
-        assert_eq!(recover_within(&folders), Recovery::default());
+        assert_eq!(recover_within(&folders, Keeper::Agent), Recovery::default());
         assert_eq!(in_use_within(&folders), Some(path.clone()), "its host is in use");
         drop(held);
         assert_eq!(in_use_within(&folders), None);
-        let recovery = recover_within(&folders);
+        let recovery = recover_within(&folders, Keeper::Agent);
         assert_eq!(recovery.problems.len(), 2, "there is no such setting: {recovery:?}");
         assert!(path.exists());
     }
@@ -104,7 +103,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let path = without_guard(&root.path().join("netduel"));
         let mut held = HeldJournal::hold(&path).unwrap();
-        held.forget(2);
+        held.note(&Request::Forget { id: 2 });
         let (in_force, damaged_lines) = journaled(&std::fs::read_to_string(&path).unwrap());
         assert_eq!((in_force.len(), damaged_lines), (1, Vec::new()));
         held.remove();

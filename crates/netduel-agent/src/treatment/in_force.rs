@@ -50,8 +50,8 @@ impl InForce {
         self.0.iter().map(|entry| entry.undo.what()).collect()
     }
 
-    /// Undoes all changes, the last first, and calls `undone` for each. Returns those that could not be undone.
-    pub(super) fn undo_all(self, mut undone: impl FnMut(u64)) -> Vec<TreatmentError> {
+    /// Undoes all changes, the last first. Returns those that could not be undone. `note` adds to the journal what has become of a change.
+    pub(super) fn undo_all(self, mut note: impl FnMut(&Request)) -> Vec<TreatmentError> {
         // A command that outlived its agent would go on changing what is undone here.
         self.0
             .iter()
@@ -59,19 +59,20 @@ impl InForce {
             .filter_map(|entry| entry.undo.mark())
             .for_each(end_marked);
         let mut left = Vec::new();
-        for entry in self.0.into_iter().rev() {
-            match entry.undo.undo() {
-                Ok(()) => undone(entry.id),
-                // Only the command itself knows whether it took effect before it was killed. An undo without a change to undo fails
-                // for many programs, but a failure is no proof of that: the user decides.
-                Err(TreatmentError::NotUndone { what, cause, by_hand }) if entry.running => {
-                    let cause = format!(
-                        "{cause}; netduel was killed while a command of this change ran, so the change may not be in force"
-                    );
-                    left.push(TreatmentError::NotUndone { what, cause, by_hand });
-                }
-                Err(failed) => left.push(failed),
+        for Entry { id, undo, running } in self.0.into_iter().rev() {
+            let is_command = undo.mark().is_some();
+            if is_command {
+                // It outlives this process: the next one that undoes the change ends it first.
+                note(&Request::Running { id, running: true });
             }
+            let Err(failed) = undo.undo() else {
+                note(&Request::Forget { id });
+                continue;
+            };
+            if is_command {
+                note(&Request::Running { id, running });
+            }
+            left.push(if running { perhaps_without_a_change(failed) } else { failed });
         }
         left
     }
@@ -83,9 +84,51 @@ impl InForce {
     }
 }
 
+/// The failure of an undo after a command of its change was killed. Only the command itself knows whether it took effect before. An undo without a
+/// change to undo fails for many programs, but a failure is no proof of that: the user decides.
+fn perhaps_without_a_change(failed: TreatmentError) -> TreatmentError {
+    match failed {
+        TreatmentError::NotUndone { what, cause, by_hand } => {
+            let cause = format!(
+                "{cause}; netduel was killed while a command of this change ran, so the change may not be in force"
+            );
+            TreatmentError::NotUndone { what, cause, by_hand }
+        }
+        other => other,
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+
+    /// The notes about a command whose undo runs a script, and whether a file was there at each.
+    fn notes(running: bool, script: &str, file: &Path) -> Vec<(String, bool)> {
+        let undo = ["sh", "-c", script];
+        let record =
+            serde_json::json!({ "kind": "command", "command": ["true"], "undo": undo, "mark": "noted" });
+        let mut in_force = InForce::default();
+        in_force.note(Request::Keep { id: 7, undo: serde_json::from_value(record).unwrap(), running });
+        let mut notes = Vec::new();
+        in_force.undo_all(|note| notes.push((serde_json::to_string(note).unwrap(), file.exists())));
+        notes
+    }
+
+    #[test]
+    fn undo_of_a_command_is_noted_before_it_runs_and_when_it_has_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("undone");
+        let running = |running| format!("{{\"running\":{{\"id\":7,\"running\":{running}}}}}");
+        let undone = notes(false, &format!("touch {}", file.display()), &file);
+        assert_eq!(undone, [(running(true), false), ("{\"forget\":{\"id\":7}}".to_owned(), true)]);
+        // What failed has ended; a change whose command was killed stays marked.
+        for was_killed in [false, true] {
+            let failed = notes(was_killed, "exit 1", &file);
+            assert_eq!(failed, [(running(true), true), (running(was_killed), true)]);
+        }
+    }
 
     #[test]
     fn failed_undo_of_a_change_whose_command_was_killed_says_that_there_may_be_nothing_to_undo() {
@@ -94,7 +137,7 @@ mod tests {
             in_force.note(Request::Keep { id, undo: Record::of_sysctl("net.no.such", "1"), running });
         }
         in_force.note(Request::Running { id: 3, running: false });
-        let left = in_force.undo_all(|id| panic!("{id} was undone"));
+        let left = in_force.undo_all(|note| panic!("{note:?}, and nothing is undone"));
         // The last change is undone first.
         let says = left.iter().map(|failed| failed.to_string().contains("may not be in force"));
         assert_eq!(says.collect::<Vec<_>>(), [false, true, false], "{left:?}");

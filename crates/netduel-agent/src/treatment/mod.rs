@@ -46,7 +46,7 @@ pub use journal::Keeper;
 pub use lifeline::GuardCommand;
 pub(crate) use own_folder::{folders, own_folder};
 pub(crate) use recovery::{Recovered, in_use, left_behind, recover_others};
-pub use recovery::{journaled, recover};
+pub use recovery::{journaled, recover, recover_coordinators};
 pub use resource::HostResource;
 pub use roots::Roots;
 pub use treatments::Treatments;

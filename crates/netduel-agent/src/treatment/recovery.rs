@@ -23,7 +23,6 @@ use super::journal::{
     HOLDER_BYTE, Head, Keeper, LEN_MAX, VERSION, cut_torn_line, discard, open, unlock, write_line,
 };
 use super::own_folder::{folders, own_folder};
-use super::protocol::Request;
 
 /// What came of the journals of a host.
 #[derive(Debug, Default)]
@@ -33,24 +32,29 @@ pub(crate) struct Recovered {
     pub(crate) left: BTreeSet<PathBuf>,
 }
 
-/// Restores what agents and coordinators of this network namespace left behind which were killed together with their guards.
+/// Restores what agents of this network namespace left behind which were killed together with their guards.
 pub fn recover() -> Recovery {
-    recover_within(&folders())
+    recover_within(&folders(), Keeper::Agent)
+}
+
+/// The same for coordinators. It may take half an hour: an agent, whose coordinator waits for it, must not do this.
+pub fn recover_coordinators() -> Recovery {
+    recover_within(&folders(), Keeper::Coordinator)
 }
 
 /// As [`recover`], without the journals in `known`.
 pub(crate) fn recover_others(known: &BTreeSet<PathBuf>) -> Recovered {
-    recover_others_within(&folders(), known)
+    recover_others_within(&folders(), Keeper::Agent, known)
 }
 
-pub(super) fn recover_within(folders: &[PathBuf]) -> Recovery {
-    recover_others_within(folders, &BTreeSet::new()).recovery
+pub(super) fn recover_within(folders: &[PathBuf], whose: Keeper) -> Recovery {
+    recover_others_within(folders, whose, &BTreeSet::new()).recovery
 }
 
-fn recover_others_within(folders: &[PathBuf], known: &BTreeSet<PathBuf>) -> Recovered {
+fn recover_others_within(folders: &[PathBuf], whose: Keeper, known: &BTreeSet<PathBuf>) -> Recovered {
     let Recovered { mut recovery, mut left } = Recovered::default();
     let Some(head) = Head::now() else { return Recovered { recovery, left } };
-    let mut paths = journals(folders);
+    let mut paths = journals(folders, whose);
     // The latest first: a change is undone after those that were made after it.
     let first = |path: &PathBuf| open(path).ok().and_then(First::read);
     paths.sort_by_cached_key(|path| Reverse(first(path).map(|first| first.made().at_ns)));
@@ -65,14 +69,14 @@ fn recover_others_within(folders: &[PathBuf], known: &BTreeSet<PathBuf>) -> Reco
     Recovered { recovery, left }
 }
 
-/// The paths of the journals in some folders.
-fn journals(folders: &[PathBuf]) -> Vec<PathBuf> {
+/// The paths of the journals of agents or coordinators in some folders.
+fn journals(folders: &[PathBuf], whose: Keeper) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for path in folders {
         let Ok(folder) = own_folder(path, false) else { continue };
         let Ok(entries) = Dir::read_from(&folder) else { continue };
         let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
-        found.extend(names.map(|name| path.join(name)).filter(|path| keeper(path).is_some()));
+        found.extend(names.map(|name| path.join(name)).filter(|path| keeper(path) == Some(whose)));
     }
     found.sort_unstable();
     found
@@ -90,8 +94,7 @@ pub(crate) fn in_use() -> Option<PathBuf> {
 
 pub(super) fn in_use_within(folders: &[PathBuf]) -> Option<PathBuf> {
     let head = Head::now()?;
-    let is_of_agent = |path: &PathBuf| keeper(path) == Some(Keeper::Agent);
-    journals(folders).into_iter().filter(is_of_agent).find(|path| is_in_use_here(path, &head))
+    journals(folders, Keeper::Agent).into_iter().find(|path| is_in_use_here(path, &head))
 }
 
 fn is_in_use_here(path: &Path, head: &Head) -> bool {
@@ -127,8 +130,8 @@ pub(super) fn await_later(path: &Path, head: &Head) {
 
 /// Whether a later journal of the same agent is in use, of this boot and network namespace.
 fn is_later_in_use(path: &Path, made: Made, head: &Head) -> bool {
-    let folder = path.parent().map(Path::to_owned);
-    let others = journals(folder.as_slice()).into_iter().filter(|other| other != path);
+    let (Some(folder), Some(whose)) = (path.parent(), keeper(path)) else { return false };
+    let others = journals(&[folder.to_owned()], whose).into_iter().filter(|other| other != path);
     others.filter_map(|other| open(&other).ok()).any(|file| {
         let is_later = |first: First| first.is_of(head) && made.is_before(first.made());
         is_in_use(&file) && First::read(file).is_some_and(is_later)
@@ -271,7 +274,7 @@ fn recover_locked(file: &mut File, path: &Path, head: &Head, recovery: &mut Reco
     let what = in_force.what();
     // On a file system that became read-only the settings are restored all the same.
     let _ = cut_torn_line(file);
-    let left = in_force.undo_all(|id| drop(write_line(file, &Request::Forget { id })));
+    let left = in_force.undo_all(|note| drop(write_line(file, note)));
     if left.is_empty() && damaged_lines.is_empty() {
         discard(path)?;
     }

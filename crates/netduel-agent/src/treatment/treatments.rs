@@ -117,7 +117,7 @@ impl Treatments {
         let id = self.last_id;
         let is_command = undo.mark().is_some();
         if let Err(failed) = self.keep(id, &Request::Keep { id, undo: undo.clone(), running: is_command }) {
-            self.forget_in_orphans(id);
+            self.note_in_orphans(&Request::Forget { id });
             return Err(failed);
         }
         // It is on the list before it is made: a change that fails half-way is undone, too.
@@ -184,16 +184,22 @@ impl Treatments {
             // It may have returned with another index.
             let present = |_| index_of(applied.change.restarts()?).ok();
             restarted.extend(applied.restarted.and_then(present));
-            if applied.undo.mark().is_some() {
-                // Should the agent die in the midst of the undo command, the guard must not run beside it.
-                errors.extend(self.tell(id, &Request::Running { id, running: true }));
+            let is_command = applied.undo.mark().is_some();
+            if is_command {
+                // Should this process die in the midst of the undo command, the guard must not run another one beside it, nor the next agent.
+                let running = Request::Running { id, running: true };
+                errors.extend(self.tell(id, &running));
+                self.note_in_orphans(&running);
             }
             match applied.undo.undo() {
                 Ok(()) => {
                     errors.extend(self.tell(id, &Request::Forget { id }));
-                    self.forget_in_orphans(id);
+                    self.note_in_orphans(&Request::Forget { id });
                 }
                 Err(failed) => {
+                    if is_command {
+                        self.note_in_orphans(&Request::Running { id, running: false });
+                    }
                     errors.push(failed);
                     left.push(applied);
                 }
@@ -213,10 +219,10 @@ impl Treatments {
         self.orphans.drain(..).for_each(HeldJournal::remove);
     }
 
-    /// Notes in the journals of guards that were lost that this change is not in force: what is left in them is undone by the next agent, which
-    /// must not undo this one again over what was changed since.
-    fn forget_in_orphans(&mut self, id: u64) {
-        self.orphans.iter_mut().for_each(|held| held.forget(id));
+    /// Notes in the journals of guards that were lost what has become of a change: what is left in them is undone by the next agent, which must not
+    /// undo a change again over what was changed since.
+    fn note_in_orphans(&mut self, request: &Request) {
+        self.orphans.iter_mut().for_each(|held| held.note(request));
     }
 
     /// Sends a request to the guard; an error when there is no guard.

@@ -9,10 +9,11 @@ pub mod undo;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use netduel_agent::treatment::{GuardCommand, Treatments, recover};
+use netduel_agent::treatment::{GuardCommand, Treatments, recover, recover_coordinators};
 use netduel_azure::az::process::AzProcess;
 use netduel_azure::resource::{self, Machine};
 use netduel_control::coordinator::{GuestCheck, HostChange, NoProvider, Provider, ProviderError};
+use netduel_control::protocol::Recovery;
 use netduel_model::ids::HostName;
 use netduel_model::plan::{Arm, ResolvedPlan, TreatmentAction};
 use netduel_model::units::Nanos;
@@ -61,13 +62,8 @@ pub fn of(
     if !plan.has_provider_treatments() {
         return Ok(Box::new(NoProvider));
     }
-    let recovery = recover();
-    for setting in &recovery.restored {
-        tell(&format!("restored what an earlier run left changed: {setting}"));
-    }
-    if let Some(problem) = recovery.problems.first() {
-        return Err(Failure::message(Kind::Bed, problem.clone()));
-    }
+    show_recovery(&recover())?;
+    show_recovery(&recover_coordinators())?;
     let is_over = signal::interrupted().map_err(|error| signal::unheard("Ctrl-C", error))?;
     let mut az = AzProcess::new(is_over);
     // A command for beds has warned when it looked for its bed.
@@ -85,6 +81,15 @@ pub fn of(
         pending: BTreeMap::new(),
         to_start: Vec::new(),
     }))
+}
+
+/// Shows what earlier runs had left changed. What could not be restored is an error.
+fn show_recovery(recovery: &Recovery) -> Result<(), Failure> {
+    for setting in &recovery.restored {
+        tell(&format!("restored what an earlier run left changed: {setting}"));
+    }
+    let problem = recovery.problems.first();
+    problem.map_or(Ok(()), |problem| Err(Failure::message(Kind::Bed, problem.clone())))
 }
 
 /// What is known of a resource.

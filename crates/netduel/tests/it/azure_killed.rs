@@ -4,28 +4,87 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::azure_treatments::{NEAR, Scene, UPDATE, live, placement, switch, with_interface};
-use crate::support::{UnderWay, signal, until};
+use crate::support::{Finished, UnderWay, signal, until, wait_gone};
 
-/// Kills a run both of whose arms have a treatment, when it was applied, and waits for the end of the guard.
-fn killed(answers: Vec<(String, Value)>, treatment: &str, is_applied: fn(&Scene) -> bool) -> Scene {
+/// Starts a run both of whose arms have a treatment, and waits until it was applied.
+fn applied(
+    answers: Vec<(String, Value)>,
+    treatment: &str,
+    is_applied: fn(&Scene) -> bool,
+) -> (Scene, UnderWay) {
     // Whichever arm is first, its first trial has the change and does not end.
     let scene = Scene::new(answers, [treatment, treatment], "600 s");
     let run = UnderWay::start(scene.netduel(&["--allow-deallocate"]));
     assert!(until(|| is_applied(&scene)), "{:?}", scene.calls());
+    (scene, run)
+}
+
+/// Kills a run when its treatment was applied, and waits for the end of the guard.
+fn killed(answers: Vec<(String, Value)>, treatment: &str, is_applied: fn(&Scene) -> bool) -> Scene {
+    let (scene, run) = applied(answers, treatment, is_applied);
     signal(run.pid(), Signal::KILL);
     assert_eq!(run.finish().code, None);
     scene.bench.assert_nothing_left();
     scene
 }
 
+/// The NIC is read before the switch, and again when its virtual function is there.
+fn is_switched(scene: &Scene) -> bool {
+    scene.count("network nic show") > 1
+}
+
+/// Kills a run that has switched a NIC, and its guard before it.
+fn killed_with_its_guard() -> Scene {
+    let (scene, run) = applied(live().into(), &switch(true), is_switched);
+    let [guard] = scene.bench.find(&["undo-guard", "--coordinator"])[..] else { panic!("no guard") };
+    signal(guard, Signal::KILL);
+    assert!(wait_gone(guard));
+    signal(run.pid(), Signal::KILL);
+    assert_eq!(run.finish().code, None);
+    scene.bench.assert_nothing_left();
+    assert!(scene.has("on"), "no process is left that returns it: {:?}", scene.calls());
+    scene
+}
+
+/// Runs the plan again, which first returns what the run before left, and ends it when it has switched the NIC.
+fn returned_by_the_next_run(scene: &Scene) {
+    let mut next = UnderWay::start(scene.netduel(&[]));
+    next.wait_for("restored what an earlier run left changed: `accelerated networking of n off`");
+    let [on, off] = [true, false].map(|on| format!("{UPDATE} {on}"));
+    assert_eq!(scene.count(&off), 1, "{:?}", scene.calls());
+    let is_switched_again = || {
+        let calls = scene.calls();
+        let after = calls.iter().skip_while(|call| !call.starts_with(&off));
+        let mut after = after.skip_while(|call| !call.starts_with(&on));
+        after.any(|call| call.starts_with("network nic show"))
+    };
+    assert!(until(is_switched_again), "{:?}", scene.calls());
+    signal(next.pid(), Signal::INT);
+    next.finish().expect_code(130);
+    assert!(!scene.has("on"), "{:?}", scene.calls());
+    scene.bench.assert_nothing_left();
+}
+
 #[test]
 fn guard_returns_the_nic_when_the_run_is_killed() {
     with_interface("azure_killed::guard_returns_the_nic_when_the_run_is_killed", || {
-        // The NIC is read before the switch, and again when its virtual function is there.
-        let scene = killed(live().into(), &switch(true), |scene| scene.count("network nic show") > 1);
+        let scene = killed(live().into(), &switch(true), is_switched);
         assert!(!scene.has("on"), "{:?}", scene.calls());
         assert_eq!(scene.count(&format!("{UPDATE} false")), 1, "{:?}", scene.calls());
         assert_eq!(scene.count("vm "), 0, "no VM was stopped: {:?}", scene.calls());
+    });
+}
+
+#[test]
+fn nic_of_a_run_that_was_killed_with_its_guard_is_returned_by_the_next_run_and_by_no_agent() {
+    let test = "azure_killed::nic_of_a_run_that_was_killed_with_its_guard_is_returned_by_the_next_run_and_by_no_agent";
+    with_interface(test, || {
+        let scene = killed_with_its_guard();
+        let calls = scene.calls();
+        let words = ["inspect", "local", "--no-metadata", "--fail-on", "never"];
+        Finished::from(scene.command(&words).output().unwrap()).expect_code(0);
+        assert_eq!(scene.calls(), calls, "an agent has called az");
+        returned_by_the_next_run(&scene);
     });
 }
 

@@ -199,7 +199,12 @@ impl Scene {
 
     pub fn netduel(&self, options: &[&str]) -> Command {
         let plan = self.plan.display().to_string();
-        let mut command = self.bench.netduel([&["run", plan.as_str()][..], options].concat());
+        self.command(&[&["run", plan.as_str()][..], options].concat())
+    }
+
+    /// The program with these arguments and `az`.
+    pub fn command(&self, words: &[&str]) -> Command {
+        let mut command = self.bench.netduel(words);
         let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", self.bench.path().join("bin").display());
         command.env("PATH", path).env("NETDUEL_FAKE_AZ", self.bench.path());
         command

@@ -72,7 +72,7 @@ fn journal_that_cannot_be_restored_is_reported_and_kept() {
     let folder = root.path().join("netduel");
     let path = left_behind(&folder, |_| ());
     for _ in 0..2 {
-        let recovery = recover_within(std::slice::from_ref(&folder));
+        let recovery = recover_within(std::slice::from_ref(&folder), Keeper::Agent);
         assert!(recovery.restored.is_empty());
         assert!(recovery.problems[0].contains("sysctl -w 'net.no.such=1'"), "{recovery:?}");
     }
@@ -83,7 +83,7 @@ fn journal_that_cannot_be_restored_is_reported_and_kept() {
 fn damaged_journal_is_reported_and_kept_and_an_incomplete_line_is_not_damage() {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("netduel");
-    let recover = || recover_within(std::slice::from_ref(&folder));
+    let recover = || recover_within(std::slice::from_ref(&folder), Keeper::Agent);
     let path = left_behind(&folder, |_| ());
     let whole = std::fs::read_to_string(&path).unwrap();
     let (first, record) = whole.split_once('\n').unwrap();
@@ -146,7 +146,7 @@ fn journal_that_is_longer_than_its_limit_is_reported_and_kept() {
     line.push('\n');
     let filled = line.repeat(LEN_MAX as usize / line.len());
     std::fs::write(&path, format!("{first}\n{filled}{record}")).unwrap();
-    let recovery = recover_within(std::slice::from_ref(&folder));
+    let recovery = recover_within(std::slice::from_ref(&folder), Keeper::Agent);
     assert!(recovery.problems[0].contains("it is longer than 4 MiB"), "{recovery:?}");
     assert_eq!((recovery.problems.len(), recovery.restored.len()), (1, 0), "{recovery:?}");
     assert!(path.exists());
@@ -159,7 +159,7 @@ fn journal_of_a_guard_that_lives_is_left_alone() {
     let mut journal = Journal::within(std::slice::from_ref(&folder), Keeper::Agent);
     let undo = Record::of_sysctl("net.no.such", "1");
     journal.note(&Request::Keep { id: 1, undo, running: false }).unwrap();
-    assert_eq!(recover_within(std::slice::from_ref(&folder)), Recovery::default());
+    assert_eq!(recover_within(std::slice::from_ref(&folder), Keeper::Agent), Recovery::default());
     assert_eq!(in_use_within(std::slice::from_ref(&folder)), journal.path());
     journal.remove();
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
@@ -185,7 +185,7 @@ fn changes_of_several_journals_are_undone_in_reverse() {
     for number in 1..=6 {
         undone_by_a_number(&folder, number, &file);
     }
-    let recovery = recover_within(std::slice::from_ref(&folder));
+    let recovery = recover_within(std::slice::from_ref(&folder), Keeper::Agent);
     assert_eq!((recovery.restored.len(), recovery.problems.len()), (6, 0), "{recovery:?}");
     assert_eq!(std::fs::read_to_string(file).unwrap(), "6\n5\n4\n3\n2\n1\n");
 }
@@ -199,7 +199,7 @@ fn journal_waits_for_the_guard_of_later_changes_of_the_same_agent() {
     let mut of_other = Journal::within(std::slice::from_ref(&folder), Keeper::Agent);
     of_other.head.as_mut().unwrap().agent = Some(0);
     of_other.note(&Request::Forget { id: 1 }).unwrap();
-    let recover = || recover_within(std::slice::from_ref(&folder)).restored.len();
+    let recover = || recover_within(std::slice::from_ref(&folder), Keeper::Agent).restored.len();
     assert_eq!(recover(), 0, "its guard returns a device first, for example");
     drop(later);
     assert_eq!(recover(), 2, "another agent has nothing to do with it");
@@ -207,19 +207,24 @@ fn journal_waits_for_the_guard_of_later_changes_of_the_same_agent() {
 }
 
 #[test]
-fn agents_do_not_wait_for_the_guard_of_a_coordinator_and_restore_what_it_left() {
+fn agents_neither_wait_for_the_guard_of_a_coordinator_nor_restore_what_it_left() {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("netduel");
+    let recover = |whose| recover_within(std::slice::from_ref(&folder), whose);
     let mut journal = Journal::within(std::slice::from_ref(&folder), Keeper::Coordinator);
     let undo = Record::of_sysctl("net.no.such", "1");
     journal.note(&Request::Keep { id: 1, undo, running: false }).unwrap();
     assert_eq!(in_use_within(std::slice::from_ref(&folder)), None);
-    assert_eq!(recover_within(std::slice::from_ref(&folder)), Recovery::default(), "its guard lives");
+    assert_eq!(recover(Keeper::Coordinator), Recovery::default(), "its guard lives");
     let path = journal.path().unwrap();
     drop(journal);
-    let recovery = recover_within(std::slice::from_ref(&folder));
+    assert_eq!(recover(Keeper::Agent), Recovery::default());
+    let recovery = recover(Keeper::Coordinator);
     assert_eq!(recovery.problems.len(), 1, "there is no such setting: {recovery:?}");
     assert!(path.exists());
+    // Nor does a coordinator wait for agents: it makes no change of this host.
+    left_behind(&folder, |_| ());
+    assert_eq!(recover(Keeper::Coordinator).problems.len(), 1);
 }
 
 #[test]
@@ -230,7 +235,7 @@ fn journal_is_written_while_agents_look_through_the_journals() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
-                recover_within(std::slice::from_ref(&folder));
+                recover_within(std::slice::from_ref(&folder), Keeper::Agent);
                 in_use_within(std::slice::from_ref(&folder));
             }
         });
@@ -257,7 +262,7 @@ fn journal_of_another_boot_goes_and_that_of_another_namespace_or_version_stays()
         head.journal += 1;
         head.program = "netduel 9.8.7".to_owned();
     });
-    let recovery = recover_within(std::slice::from_ref(&folder));
+    let recovery = recover_within(std::slice::from_ref(&folder), Keeper::Agent);
     assert!(!boot.exists() && namespace.exists() && version.exists());
     let mut of_other = Journal::within(std::slice::from_ref(&folder), Keeper::Agent);
     of_other.head.as_mut().unwrap().namespace += 1;
@@ -293,7 +298,7 @@ fn journal_of_a_namespace_that_is_gone_is_removed() {
     };
     let gone = with(Some(other.to_string()));
     let retained = [with(Some(own.to_string())), with(None), with(Some("no handle".to_owned()))];
-    assert_eq!(recover_within(std::slice::from_ref(&folder)), Recovery::default());
+    assert_eq!(recover_within(std::slice::from_ref(&folder), Keeper::Agent), Recovery::default());
     assert!(!gone.exists() && retained.iter().all(|path| path.exists()));
 }
 
@@ -305,13 +310,13 @@ fn journal_that_others_can_write_is_not_trusted() {
     let folder = root.path().join("netduel");
     let path = left_behind(&folder, |_| ());
     std::fs::set_permissions(&path, open_to(0o666)).unwrap();
-    assert_eq!(recover_within(std::slice::from_ref(&folder)), Recovery::default());
+    assert_eq!(recover_within(std::slice::from_ref(&folder), Keeper::Agent), Recovery::default());
     std::fs::set_permissions(&path, open_to(0o600)).unwrap();
     // A link in its place is not followed, and a folder that others can write is none.
     let linked = root.path().join("linked");
     std::os::unix::fs::symlink(&folder, &linked).unwrap();
-    assert_eq!(recover_within(std::slice::from_ref(&linked)), Recovery::default());
+    assert_eq!(recover_within(std::slice::from_ref(&linked), Keeper::Agent), Recovery::default());
     std::fs::set_permissions(&folder, open_to(0o777)).unwrap();
-    assert_eq!(recover_within(std::slice::from_ref(&folder)), Recovery::default());
+    assert_eq!(recover_within(std::slice::from_ref(&folder), Keeper::Agent), Recovery::default());
     assert!(Journal::within(std::slice::from_ref(&folder), Keeper::Agent).path().is_none());
 }
