@@ -158,8 +158,12 @@ fn dispatch(command: &Command) -> Result<i32, Failure> {
         Command::LabKeeper { words } => return Ok(netduel_lab::keeper_main(words)),
         Command::AzureUndo(command) => provider::undo::command(command)?,
         Command::UndoGuard { coordinator } => {
-            let keeper = if *coordinator { Keeper::Coordinator } else { Keeper::Agent };
-            return Ok(netduel_agent::treatment::guard_main(keeper));
+            let (keeper, lasting) = if *coordinator {
+                (Keeper::Coordinator, program::undo_folder())
+            } else {
+                (Keeper::Agent, None)
+            };
+            return Ok(netduel_agent::treatment::guard_main(keeper, lasting));
         }
     }
     Ok(0)

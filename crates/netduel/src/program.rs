@@ -1,4 +1,6 @@
 //! This program: its file, its name and version, and its folders.
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 
 use netduel_lab::KeeperCommand;
@@ -51,7 +53,7 @@ pub fn keeper_command() -> KeeperCommand {
     KeeperCommand { program: path(), words: vec!["lab-keeper".to_owned()] }
 }
 
-/// The folder for data that is neither a run nor a setting: identity, pairings, templates of beds.
+/// The folder for data that is neither a run nor a setting: identity, pairings, templates of beds, records of changes of Azure.
 pub fn state_folder() -> Result<PathBuf, Failure> {
     let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     folder("XDG_STATE_HOME")
@@ -67,6 +69,14 @@ pub fn state_folder() -> Result<PathBuf, Failure> {
 /// The folder for the files of beds: each bed has a folder of its name there.
 pub fn beds_folder() -> Result<PathBuf, Failure> {
     Ok(state_folder()?.join("azure"))
+}
+
+/// The folder for the records of changes to resources of Azure, which outlive a boot as the changes do; the folder around it is made. `None` where it
+/// cannot be.
+pub fn undo_folder() -> Option<PathBuf> {
+    let folder = state_folder().ok()?;
+    DirBuilder::new().recursive(true).mode(0o700).create(&folder).ok()?;
+    Some(folder.join("undo"))
 }
 
 /// The origin in JSON documents: this version, and the time.

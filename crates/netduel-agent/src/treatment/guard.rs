@@ -3,6 +3,7 @@
 //! The lifeline is the guard's standard input. Only the agent holds its other end, so its end means that the agent is
 //! gone, however it went.
 use std::io::{self, BufRead, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -15,8 +16,8 @@ use super::protocol::{Answer, Request, namespace};
 use super::recovery::await_later;
 
 /// The hidden subcommand `undo-guard`: keeps records until the lifeline ends, then undoes what is left, the last first.
-/// Returns the exit code: 0 when nothing is left behind.
-pub fn guard_main(keeper: Keeper) -> i32 {
+/// Returns the exit code: 0 when nothing is left behind. `lasting`: a folder that outlives a boot, for the journal of a coordinator.
+pub fn guard_main(keeper: Keeper, lasting: Option<PathBuf>) -> i32 {
     // A session of its own: what is sent to the agent's process group or terminal does not reach the guard. Started as
     // a group's leader it cannot have one, and would die with its agent.
     if let Err(cause) = rustix::process::setsid() {
@@ -31,7 +32,7 @@ pub fn guard_main(keeper: Keeper) -> i32 {
             return 1;
         }
     }
-    let mut journal = Journal::new(keeper);
+    let mut journal = Journal::new(keeper, lasting);
     let in_force = watch(io::stdin().lock(), io::stdout().lock(), &mut journal);
     if let (Some(head), Some(path)) = (journal.head(), journal.path())
         && !in_force.is_empty()

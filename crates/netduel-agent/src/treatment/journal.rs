@@ -1,9 +1,9 @@
 //! The journal of a guard: what it keeps, line by line in a file, for the case that agent and guard are killed together. The next
 //! agent in the same network namespace finds it and restores the settings (`recovery`).
 //!
-//! A journal belongs to one boot and one network namespace. Its guard has a lock on it (flock(2)), and so has the process that makes the
-//! changes ([`HOLDER_BYTE`], `held_journal`). The kernel drops each with its process: no process is left to undo the changes of a journal without
-//! both. It is trusted only when no other user can write it.
+//! A journal of an agent belongs to one boot and one network namespace. What a coordinator changes outlives both, and so does its journal. The guard
+//! has a lock on a journal (flock(2)), and so has the process that makes the changes ([`HOLDER_BYTE`], `held_journal`). The kernel drops each with
+//! its process: no process is left to undo the changes of a journal without both. It is trusted only when no other user can write it.
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -14,7 +14,8 @@ use netduel_model::PROGRAM;
 use netduel_sys::clock::monotonic_ns;
 use netduel_sys::namespace::network_cookie;
 use netduel_sys::namespace_handle::NamespaceHandle;
-use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, flock, fstat, openat, unlinkat};
+use netduel_sys::range_lock;
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, flock, fstat, fsync, openat, unlinkat};
 use rustix::io::retry_on_intr;
 use rustix::process::getppid;
 use schemars::JsonSchema;
@@ -95,8 +96,15 @@ impl Keeper {
     }
 }
 
+/// Where the journals of a keeper may be, the best place first. `lasting`: a folder that outlives a boot, as the changes of a coordinator do.
+pub(super) fn places(keeper: Keeper, lasting: Option<PathBuf>) -> Vec<PathBuf> {
+    let lasting = lasting.filter(|_| keeper == Keeper::Coordinator);
+    lasting.into_iter().chain(folders()).collect()
+}
+
 /// A guard's journal.
 pub(super) struct Journal {
+    keeper: Keeper,
     /// Where it is when there is something in it; `None` where this host has no place for it.
     place: Option<(OwnedFd, PathBuf, String)>,
     head: Option<Head>,
@@ -104,22 +112,21 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// With nothing in it, and no file yet.
-    pub(super) fn new(keeper: Keeper) -> Self {
-        Self::within(&folders(), keeper)
+    /// With nothing in it, and no file yet. `lasting`: as of [`places`].
+    pub(super) fn new(keeper: Keeper, lasting: Option<PathBuf>) -> Self {
+        Self::within(&places(keeper, lasting), keeper)
     }
 
     /// As [`Self::new`], in the first of some folders that only this user can write.
     pub(super) fn within(folders: &[PathBuf], keeper: Keeper) -> Self {
         let head = Head::now();
         let place = head.as_ref().and_then(|_| {
-            let (folder, path) =
-                folders.iter().find_map(|path| Some((own_folder(path, true).ok()?, path)))?;
+            let (folder, path) = folders.iter().find_map(|path| Some((folder_for(keeper, path)?, path)))?;
             let random = netduel_sys::random::bytes16().ok()?;
             let name = format!("{}{:032x}", keeper.prefix(), u128::from_ne_bytes(random));
             Some((folder, path.join(&name), name))
         });
-        Self { place, head, file: None }
+        Self { keeper, place, head, file: None }
     }
 
     /// Its first line, when there is something in it.
@@ -146,7 +153,13 @@ impl Journal {
             }
             self.file = Some(file);
         }
-        self.file.as_mut().map_or(Ok(()), |file| write_line(file, request))
+        let Some(file) = &mut self.file else { return Ok(()) };
+        write_line(file, request)?;
+        if self.keeper == Keeper::Coordinator && matches!(request, Request::Keep { .. }) {
+            // The change outlives a power failure. Where this fails the record does not, and is of use in every other case.
+            let _ = file.sync_data().and_then(|()| Ok(fsync(folder)?));
+        }
+        Ok(())
     }
 
     /// Removes the file: nothing is left to restore.
@@ -167,6 +180,29 @@ impl Drop for Journal {
             unlock(file);
         }
     }
+}
+
+/// The folder for a journal, made if it is not there. `None` when it can have none.
+fn folder_for(keeper: Keeper, path: &Path) -> Option<OwnedFd> {
+    let folder = own_folder(path, true).ok()?;
+    // That of a coordinator may be on a file system of the network.
+    let has_locks = keeper == Keeper::Agent || has_both_locks(&folder).unwrap_or(false);
+    has_locks.then_some(folder)
+}
+
+/// Whether a file in a folder can have both locks of a journal, that of the guard and that of the process that makes the changes. On NFS the two
+/// exclude each other (flock(2)).
+fn has_both_locks(folder: &OwnedFd) -> io::Result<bool> {
+    let name = format!("locks-{:032x}", u128::from_ne_bytes(netduel_sys::random::bytes16()?));
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let open = || openat(folder, name.as_str(), flags, Mode::RUSR | Mode::WUSR);
+    let locked = open().and_then(|guards| Ok((guards, open()?))).map_err(io::Error::from);
+    let locked = locked.and_then(|(guards, makers)| {
+        flock(&guards, FlockOperation::NonBlockingLockExclusive)?;
+        range_lock::try_lock(makers.as_fd(), HOLDER_BYTE)
+    });
+    let _ = unlinkat(folder, name.as_str(), AtFlags::empty());
+    locked
 }
 
 /// Ends the lock of a journal. Closing the file may not unlock it: a child that another thread starts has the descriptor until it executes

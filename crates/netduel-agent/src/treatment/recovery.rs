@@ -20,7 +20,7 @@ use crate::error_chain::chain;
 use super::error::TreatmentError;
 use super::in_force::InForce;
 use super::journal::{
-    HOLDER_BYTE, Head, Keeper, LEN_MAX, VERSION, cut_torn_line, discard, open, unlock, write_line,
+    HOLDER_BYTE, Head, Keeper, LEN_MAX, VERSION, cut_torn_line, discard, open, places, unlock, write_line,
 };
 use super::own_folder::{folders, own_folder};
 
@@ -37,9 +37,10 @@ pub fn recover() -> Recovery {
     recover_within(&folders(), Keeper::Agent)
 }
 
-/// The same for coordinators. It may take half an hour: an agent, whose coordinator waits for it, must not do this.
-pub fn recover_coordinators() -> Recovery {
-    recover_within(&folders(), Keeper::Coordinator)
+/// The same for coordinators, in whatever boot and network namespace they were. It may take half an hour: an agent, whose coordinator waits for it,
+/// must not do this. `lasting`: the folder of [`guard_main`](super::guard_main).
+pub fn recover_coordinators(lasting: Option<PathBuf>) -> Recovery {
+    recover_within(&places(Keeper::Coordinator, lasting), Keeper::Coordinator)
 }
 
 /// As [`recover`], without the journals in `known`.
@@ -56,8 +57,12 @@ fn recover_others_within(folders: &[PathBuf], whose: Keeper, known: &BTreeSet<Pa
     let Some(head) = Head::now() else { return Recovered { recovery, left } };
     let mut paths = journals(folders, whose);
     // The latest first: a change is undone after those that were made after it.
-    let first = |path: &PathBuf| open(path).ok().and_then(First::read);
-    paths.sort_by_cached_key(|path| Reverse(first(path).map(|first| first.made().at_ns)));
+    let order = |path: &PathBuf| {
+        let first = open(path).ok().and_then(First::read)?;
+        // Each boot has a clock of its own.
+        Some((first.is_of_boot(&head), first.made(&head).at_ns))
+    };
+    paths.sort_by_cached_key(|path| Reverse(order(path)));
     for path in paths.into_iter().filter(|path| !known.contains(path)) {
         let problems = recovery.problems.len();
         // One that cannot be opened or read is not ours, or went meanwhile.
@@ -133,7 +138,7 @@ fn is_later_in_use(path: &Path, made: Made, head: &Head) -> bool {
     let (Some(folder), Some(whose)) = (path.parent(), keeper(path)) else { return false };
     let others = journals(&[folder.to_owned()], whose).into_iter().filter(|other| other != path);
     others.filter_map(|other| open(&other).ok()).any(|file| {
-        let is_later = |first: First| first.is_of(head) && made.is_before(first.made());
+        let is_later = |first: First| first.is_of(head) && made.is_before(first.made(head));
         is_in_use(&file) && First::read(file).is_some_and(is_later)
     })
 }
@@ -171,13 +176,19 @@ impl First {
         self.0.get(key).and_then(Value::as_u64)
     }
 
-    fn made(&self) -> Made {
-        Made { agent: self.number("agent"), at_ns: self.number("made_ns").unwrap_or_default() }
+    /// By which process of this boot and network namespace, and when: elsewhere its number is that of another process.
+    fn made(&self, head: &Head) -> Made {
+        let agent = self.number("agent").filter(|_| self.is_of(head));
+        Made { agent, at_ns: self.number("made_ns").unwrap_or_default() }
+    }
+
+    fn is_of_boot(&self, head: &Head) -> bool {
+        self.text("boot") == Some(head.boot.as_str())
     }
 
     /// Whether it is of this boot and network namespace.
     fn is_of(&self, head: &Head) -> bool {
-        self.text("boot") == Some(head.boot.as_str()) && self.number("namespace") == Some(head.namespace)
+        self.is_of_boot(head) && self.number("namespace") == Some(head.namespace)
     }
 
     /// Whether the network namespace is certainly gone, and its settings with it: the kernel knows its file handle no more, and this agent may
@@ -208,22 +219,27 @@ fn judged(line: &str, path: &Path, head: &Head) -> Judged {
         Err(_) if !line.ends_with('\n') => return Judged::Obsolete,
         Err(_) => return Judged::Unread(damaged(path, 1)),
     };
-    match first.text("boot") {
-        Some(boot) if boot == head.boot => {}
-        Some(_) => return Judged::Obsolete,
-        None => return Judged::Unread(damaged(path, 1)),
+    if first.text("boot").is_none() {
+        return Judged::Unread(damaged(path, 1));
     }
-    if !first.is_of(head) {
+    // What a coordinator has changed is no part of this machine.
+    let is_of_agent = keeper(path) == Some(Keeper::Agent);
+    if is_of_agent && !first.is_of_boot(head) {
+        return Judged::Obsolete;
+    }
+    if is_of_agent && !first.is_of(head) {
         return if first.is_gone() { Judged::Obsolete } else { Judged::Elsewhere };
     }
     let version = first.number("journal");
     if version == Some(u64::from(VERSION)) {
-        return Judged::Ours(first.made());
+        return Judged::Ours(first.made(head));
     }
     let program = first.text("program").unwrap_or("another version of netduel");
+    let remedy =
+        if is_of_agent { "run an agent of" } else { "start a run that changes resources of Azure with" };
     Judged::Unread(format!(
-        "failed to restore the settings in {}: {program} wrote it with journal version {}, and {PROGRAM} reads version {VERSION}; run an \
-         agent of {program} on this host, or restore the settings by hand and remove the file",
+        "failed to restore the settings in {}: {program} wrote it with journal version {}, and {PROGRAM} reads version {VERSION}; {remedy} \
+         {program} on this host, or restore the settings by hand and remove the file",
         path.display(),
         version.map_or_else(|| "unknown".to_owned(), |version| version.to_string()),
     ))

@@ -55,7 +55,7 @@ impl Treatments {
     }
 
     /// The file in which the guard keeps what is in force; absent without a guard, and where this host has no place for the file.
-    pub(crate) fn journal(&self) -> Option<PathBuf> {
+    pub fn journal(&self) -> Option<PathBuf> {
         let of_guard = self.lifeline.as_ref().and_then(Lifeline::journal);
         of_guard.or_else(|| self.orphans.last().map(|held| held.path().to_owned()))
     }

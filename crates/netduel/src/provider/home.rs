@@ -1,5 +1,5 @@
 //! Where the resources of a run on a bed are, and the states of its NICs that are recorded: those before a resumed run, and those of the bed file. A
-//! NIC whose earlier undo was lost, as by a restart of this machine, has another state now. Nothing is changed here.
+//! NIC whose earlier undo was lost, with the record of a killed run, has another state now. Nothing is changed here.
 use std::collections::BTreeMap;
 
 use netduel_azure::command::in_subscription;

@@ -2,12 +2,14 @@
 //! with a guard before its first change; `undo` is what the guard runs. The guests are verified by the coordinator.
 mod home;
 mod present;
+mod record;
 mod refusal;
 mod shutdown;
 mod state;
 pub mod undo;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use netduel_agent::treatment::{GuardCommand, Treatments, recover, recover_coordinators};
 use netduel_azure::az::process::AzProcess;
@@ -21,7 +23,7 @@ use netduel_model::units::Nanos;
 use crate::azure::old;
 use crate::console::tell;
 use crate::exit::{Failure, Kind, chain};
-use crate::signal;
+use crate::{program, signal};
 pub use home::Home;
 use refusal::{failed, guardless, refused, with_log};
 use shutdown::NextShutdown;
@@ -63,7 +65,8 @@ pub fn of(
         return Ok(Box::new(NoProvider));
     }
     show_recovery(&recover())?;
-    show_recovery(&recover_coordinators())?;
+    let lasting = program::undo_folder();
+    show_recovery(&recover_coordinators(lasting.clone()))?;
     let is_over = signal::interrupted().map_err(|error| signal::unheard("Ctrl-C", error))?;
     let mut az = AzProcess::new(is_over);
     // A command for beds has warned when it looked for its bed.
@@ -77,6 +80,8 @@ pub fn of(
         plan: plan.clone(),
         may_stop,
         held: Treatments::new(GuardCommand::of_this_coordinator()),
+        lasting,
+        is_record_known: false,
         resources: BTreeMap::new(),
         pending: BTreeMap::new(),
         to_start: Vec::new(),
@@ -123,6 +128,10 @@ struct AzureProvider {
     plan: ResolvedPlan,
     may_stop: bool,
     held: Treatments,
+    /// Where the guard's record outlives a boot.
+    lasting: Option<PathBuf>,
+    /// Whether a record was made, and its doubt shown.
+    is_record_known: bool,
     resources: BTreeMap<Resource, Known>,
     /// The changes of each host that are due.
     pending: BTreeMap<HostName, Vec<State>>,
@@ -221,15 +230,29 @@ impl AzureProvider {
     /// Hands the original state to the guard, once for a running VM and once for a stopped one: the undo with a stop comes first then, and
     /// leaves nothing to the other.
     fn hold(&mut self, resource: &Resource, stops: bool) -> Result<(), ProviderError> {
-        let Some(known) = self.resources.get_mut(resource) else { return Ok(()) };
+        let Some(known) = self.resources.get(resource) else { return Ok(()) };
         if known.held.is_some_and(|held| held || !stops) {
             return Ok(());
         }
         let next = self.shutdown.as_ref().zip(known.machine.as_ref());
         let shutdown_unix_s = next.and_then(|(next, machine)| next.unix_s_of(machine));
         let undo = known.original.undo(stops).command(shutdown_unix_s);
-        self.held.hold(&known.original.words(), &undo, UNDO_LIMIT).map_err(guardless)?;
-        known.held = Some(stops);
+        let what = known.original.words();
+        self.keep(&what, &undo)?;
+        if let Some(known) = self.resources.get_mut(resource) {
+            known.held = Some(stops);
+        }
+        Ok(())
+    }
+
+    /// Hands the undo of a change to the guard, before the change. The first time a warning names a record that may be lost.
+    fn keep(&mut self, what: &str, undo: &[String]) -> Result<(), ProviderError> {
+        self.held.hold(what, undo, UNDO_LIMIT).map_err(guardless)?;
+        if !std::mem::replace(&mut self.is_record_known, true)
+            && let Some(warning) = record::doubt(self.held.journal().as_deref(), self.lasting.as_deref())
+        {
+            tell(&warning);
+        }
         Ok(())
     }
 
@@ -338,7 +361,7 @@ impl Provider for AzureProvider {
             let undo = Undo::Start { place: machine.place.clone(), vm: machine.name.clone() };
             let what = format!("the stop of {}", machine.name);
             let shutdown_unix_s = self.shutdown.as_ref().and_then(|next| next.unix_s_of(&machine));
-            self.held.hold(&what, &undo.command(shutdown_unix_s), UNDO_LIMIT).map_err(guardless)?;
+            self.keep(&what, &undo.command(shutdown_unix_s))?;
             self.to_start.push(machine.clone());
         }
         for state in &due {

@@ -1,5 +1,8 @@
 //! Runs that are killed while a treatment has changed NICs or VMs of Azure: what their guard returns. As in `azure_treatments`, a program stands
 //! for `az`, and each test has a network namespace of its own.
+use std::fs::{self, DirBuilder, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -85,6 +88,50 @@ fn nic_of_a_run_that_was_killed_with_its_guard_is_returned_by_the_next_run_and_b
         Finished::from(scene.command(&words).output().unwrap()).expect_code(0);
         assert_eq!(scene.calls(), calls, "an agent has called az");
         returned_by_the_next_run(&scene);
+    });
+}
+
+#[test]
+fn nic_of_a_killed_run_is_returned_after_a_restart_of_the_machine() {
+    let test = "azure_killed::nic_of_a_killed_run_is_returned_after_a_restart_of_the_machine";
+    with_interface(test, || {
+        let scene = killed_with_its_guard();
+        let folder = scene.bench.path().join("state/netduel/undo");
+        let records =
+            || fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+        let left = records();
+        let [record] = &left[..] else { panic!("{left:?}") };
+        let text = fs::read_to_string(record).unwrap();
+        let (first, rest) = text.split_once('\n').unwrap();
+        let mut head: Value = serde_json::from_str(first).unwrap();
+        // The network namespace of a container is a new one, too.
+        head["boot"] = "another boot".into();
+        head["namespace"] = 1.into();
+        fs::write(record, format!("{head}\n{rest}")).unwrap();
+        returned_by_the_next_run(&scene);
+        assert!(records().is_empty(), "{:?}", records());
+    });
+}
+
+#[test]
+fn record_that_a_restart_of_the_machine_may_remove_is_named_before_the_first_change() {
+    let test =
+        "azure_killed::record_that_a_restart_of_the_machine_may_remove_is_named_before_the_first_change";
+    with_interface(test, || {
+        let scene = || Scene::new(live(), [&switch(false), &switch(true)], "100 ms");
+        let warning = "warning: the original state of resources is recorded in ";
+        let run = scene().run(&[]).expect_code(0);
+        assert!(!run.stderr.contains(warning), "{}", run.stderr);
+        let scene = scene();
+        // Other users could replace a record there.
+        let folder = scene.bench.path().join("state/netduel/undo");
+        DirBuilder::new().recursive(true).create(&folder).unwrap();
+        fs::set_permissions(&folder, Permissions::from_mode(0o777)).unwrap();
+        let run = scene.run(&[]).expect_code(0);
+        assert_eq!(run.stderr.matches(warning).count(), 1, "{}", run.stderr);
+        assert!(run.stderr.contains(&format!("let {} be a folder", folder.display())), "{}", run.stderr);
+        assert!(run.stderr.find(warning) < run.stderr.find("trial "), "{}", run.stderr);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
     });
 }
 

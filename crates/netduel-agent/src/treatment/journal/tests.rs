@@ -14,7 +14,11 @@ use super::*;
 
 /// A journal whose guard is gone: it keeps a sysctl that this kernel does not have.
 fn left_behind(folder: &Path, edit: impl Fn(&mut Head)) -> PathBuf {
-    let mut journal = Journal::within(&[folder.to_owned()], Keeper::Agent);
+    left_behind_by(Keeper::Agent, folder, edit)
+}
+
+fn left_behind_by(keeper: Keeper, folder: &Path, edit: impl Fn(&mut Head)) -> PathBuf {
+    let mut journal = Journal::within(&[folder.to_owned()], keeper);
     journal.head.as_mut().map(edit);
     let undo = Record::of_sysctl("net.no.such", "1");
     journal.note(&Request::Keep { id: 1, undo, running: false }).unwrap();
@@ -168,7 +172,11 @@ fn journal_of_a_guard_that_lives_is_left_alone() {
 
 /// A journal whose undo adds a number to a file.
 fn undone_by_a_number(folder: &Path, number: u64, file: &Path) -> Journal {
-    let mut journal = Journal::within(&[folder.to_owned()], Keeper::Agent);
+    undone_by_a_number_of(Keeper::Agent, folder, number, file)
+}
+
+fn undone_by_a_number_of(keeper: Keeper, folder: &Path, number: u64, file: &Path) -> Journal {
+    let mut journal = Journal::within(&[folder.to_owned()], keeper);
     let add = format!("echo {number} >> {}", file.display());
     let undo = ["sh", "-c", add.as_str()];
     let record = serde_json::json!({ "kind": "command", "command": ["true"], "undo": undo, "mark": "none" });
@@ -225,6 +233,72 @@ fn agents_neither_wait_for_the_guard_of_a_coordinator_nor_restore_what_it_left()
     // Nor does a coordinator wait for agents: it makes no change of this host.
     left_behind(&folder, |_| ());
     assert_eq!(recover(Keeper::Coordinator).problems.len(), 1);
+}
+
+#[test]
+fn journal_of_a_coordinator_outlives_boots_and_namespaces_and_is_no_concern_of_agents() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("netduel");
+    let by = |edit: fn(&mut Head)| left_behind_by(Keeper::Coordinator, &folder, edit);
+    let left = [by(|head| head.boot.push('x')), by(|head| head.namespace += 1)];
+    let version = by(|head| {
+        head.boot.push('x');
+        head.journal += 1;
+    });
+    let recover = |whose| recover_within(std::slice::from_ref(&folder), whose);
+    assert_eq!(recover(Keeper::Agent), Recovery::default());
+    let problems = recover(Keeper::Coordinator).problems;
+    let of = |part: &str| problems.iter().filter(|problem| problem.contains(part)).count();
+    assert_eq!((problems.len(), of("sysctl -w 'net.no.such=1'")), (3, 2), "{problems:?}");
+    assert_eq!(of("start a run that changes resources of Azure with netduel"), 1, "{problems:?}");
+    assert!(left.iter().chain([&version]).all(|path| path.exists()));
+}
+
+/// Makes the first line of a journal one of an earlier boot, by a clock that was further on.
+fn of_earlier_boot(journal: Journal) {
+    let path = journal.path().unwrap();
+    drop(journal);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (first, rest) = text.split_once('\n').unwrap();
+    let mut head: serde_json::Value = serde_json::from_str(first).unwrap();
+    head["boot"] = "another".into();
+    head["made_ns"] = u64::MAX.into();
+    std::fs::write(path, format!("{head}\n{rest}")).unwrap();
+}
+
+#[test]
+fn changes_of_an_earlier_boot_are_undone_last_and_wait_for_no_guard_of_this_one() {
+    let root = tempfile::tempdir().unwrap();
+    let (folder, file) = (root.path().join("netduel"), root.path().join("numbers"));
+    let of = |number| undone_by_a_number_of(Keeper::Coordinator, &folder, number, &file);
+    let recover = || recover_within(std::slice::from_ref(&folder), Keeper::Coordinator).restored.len();
+    of_earlier_boot(of(1));
+    drop(of(2));
+    assert_eq!(recover(), 2);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "2\n1\n");
+    // The number of a process can be that of another one in the boot before.
+    of_earlier_boot(of(3));
+    let in_use = of(4);
+    assert_eq!(recover(), 1);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "2\n1\n3\n");
+    drop(in_use);
+}
+
+#[test]
+fn journal_of_a_coordinator_is_where_it_outlives_a_boot_or_else_in_the_place_of_agents() {
+    let root = tempfile::tempdir().unwrap();
+    let lasting = root.path().join("undo");
+    let of = |keeper| places(keeper, Some(lasting.clone()));
+    assert_eq!(of(Keeper::Agent), folders());
+    let all = of(Keeper::Coordinator);
+    assert_eq!((&all[0], &all[1..]), (&lasting, &folders()[..]));
+    let here = [lasting.clone(), root.path().join("other")];
+    let path = || Journal::within(&here, Keeper::Coordinator).path().unwrap();
+    assert!(path().starts_with(&lasting));
+    assert_eq!(std::fs::read_dir(&lasting).unwrap().count(), 0, "a trace of the look at its locks");
+    let open_to_all = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(&lasting, open_to_all).unwrap();
+    assert!(path().starts_with(root.path().join("other")));
 }
 
 #[test]
