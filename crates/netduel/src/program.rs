@@ -3,6 +3,7 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 
+use netduel_azure::command::SUBSCRIPTION;
 use netduel_lab::KeeperCommand;
 use netduel_report::json::envelope::Origin;
 
@@ -33,15 +34,14 @@ pub fn command_line() -> Vec<String> {
 /// The words of a command with a placeholder in place of the subscription that its option names.
 fn without_subscription(words: Vec<String>) -> Vec<String> {
     const OPTION: &str = "--subscription";
-    const PLACEHOLDER: &str = "SUBSCRIPTION";
     let mut is_next = false;
     let shown = |word: String| {
         let is_value = std::mem::replace(&mut is_next, word == OPTION);
         if is_value {
-            return PLACEHOLDER.to_owned();
+            return SUBSCRIPTION.to_owned();
         }
         match word.strip_prefix(OPTION) {
-            Some(value) if value.starts_with('=') => format!("{OPTION}={PLACEHOLDER}"),
+            Some(value) if value.starts_with('=') => format!("{OPTION}={SUBSCRIPTION}"),
             _ => word,
         }
     };

@@ -3,6 +3,7 @@
 mod home;
 mod present;
 mod record;
+mod recorded;
 mod refusal;
 mod shutdown;
 mod state;
@@ -25,6 +26,7 @@ use crate::console::tell;
 use crate::exit::{Failure, Kind, chain};
 use crate::{program, signal};
 pub use home::Home;
+use recorded::Recorded;
 use refusal::{failed, guardless, refused, with_log};
 use shutdown::NextShutdown;
 use state::{Resource, State};
@@ -73,7 +75,7 @@ pub fn of(
     if home.group.is_none() {
         old::warn_of_all(&mut az, is_quiet);
     }
-    Ok(Box::new(AzureProvider {
+    Ok(Box::new(Recorded(AzureProvider {
         shutdown: home.group.as_deref().zip(home.shutdown).map(NextShutdown::of),
         az,
         home,
@@ -85,7 +87,7 @@ pub fn of(
         resources: BTreeMap::new(),
         pending: BTreeMap::new(),
         to_start: Vec::new(),
-    }))
+    })))
 }
 
 /// Shows what earlier runs had left changed. What could not be restored is an error.

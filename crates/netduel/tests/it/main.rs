@@ -13,6 +13,7 @@ mod azure_resumed;
 mod azure_run;
 mod azure_shutdown;
 mod azure_subnets;
+mod azure_subscription;
 mod azure_treatments;
 mod azure_up;
 mod bad_input;
