@@ -56,6 +56,13 @@ pub fn learn_run(run: &Run) -> Result<(), Failure> {
     redactor.learn_run(run).map_err(|error| Failure::new(Kind::Internal, error))
 }
 
+/// Learns the name of a resource of a cloud, or of a subscription, before a message has it.
+pub fn learn_resource(name: &str) {
+    if let Some(mut redactor) = redactor() {
+        redactor.learn_resource(name);
+    }
+}
+
 /// Learns the names in the text of a plan with errors before they are shown.
 pub fn learn_plan_text(text: &str) {
     if let Some(mut redactor) = redactor() {

@@ -90,6 +90,11 @@ impl Redactor {
         self.learn(&run.end)
     }
 
+    /// Learns the name of a resource of a cloud, or of a subscription, that only messages have.
+    pub fn learn_resource(&mut self, name: &str) {
+        self.named(Meaning::Resource, name);
+    }
+
     /// Learns the names in the text of a plan with errors: of hosts, also in place of their addresses, users, VMs, author and organization. Text
     /// that is no TOML has none that are known.
     pub fn learn_plan_text(&mut self, text: &str) {

@@ -101,6 +101,17 @@ fn texts_have_the_pseudonyms_of_the_fields() {
 }
 
 #[test]
+fn names_that_only_messages_have_are_replaced_as_those_of_resources() {
+    let mut redactor = Redactor::default();
+    for name in ["Contoso Production", "acme7", "vm1"] {
+        redactor.learn_resource(name);
+    }
+    let text = "down ACME7 (netduel-acme7, acme70, vm1) --subscription 'contoso production'";
+    let shown = "down resource-2 (netduel-resource-2, acme70, vm1) --subscription 'resource-1'";
+    assert_eq!(redactor.text(text), shown);
+}
+
+#[test]
 fn names_of_resources_have_pseudonyms_but_those_of_every_bed() {
     let nics = ["billing-nic", "vm1-accelerated"];
     let vm = BedVm {

@@ -3,6 +3,7 @@ use netduel_azure::az::Az;
 use netduel_azure::deployment::groups::Group;
 use netduel_azure::deployment::{BedError, Inventory, Subscription, budget, groups, inventory};
 use netduel_azure::tags::Tags;
+use netduel_model::units::plural;
 
 use super::bed_file::read_bed;
 use super::session::{failed, now_unix_s};
@@ -11,6 +12,7 @@ use crate::cli::azure::BedArg;
 use crate::console::tell;
 use crate::exit::{Failure, Kind};
 use crate::provider::Home;
+use crate::redaction;
 
 /// A bed that the user wants, as far as the command line says it.
 pub struct Wanted {
@@ -114,10 +116,14 @@ impl Deployed {
         let doing = doing("find", name.as_deref());
         let failed = |error: BedError| failed(&doing, error);
         let subscription = subscription.or(subscription_of_file.as_deref());
+        // Errors have these names before the bed is known.
+        name.as_deref().into_iter().chain(subscription).for_each(redaction::learn_resource);
         let subscription = Subscription::find(az, subscription).map_err(failed)?;
+        redaction::learn_resource(&subscription.name);
         let none = "create one with `netduel azure up BED.toml`";
         let remedies = Remedies { none, several: "name one with --bed" };
         let Chosen { group, tags, listed } = choose(az, name.as_deref(), &subscription, &doing, &remedies)?;
+        redaction::learn_resource(&tags.bed);
         if group.is_being_deleted() {
             return Err(failed(BedError::BeingDeleted { bed: tags.bed, list: subscription.list() }));
         }
@@ -239,11 +245,9 @@ fn only(
             Err(Failure::message(Kind::Bed, text).remedy(remedies.none))
         }
         (Some(_), Some(_)) => {
-            let text = format!(
-                "failed to choose a bed: the subscription {} has {}",
-                subscription.name,
-                names.join(", ")
-            );
+            // A name may be too short to be replaced in a text.
+            let beds = if redaction::is_on() { plural(names.len(), "bed") } else { names.join(", ") };
+            let text = format!("failed to choose a bed: the subscription {} has {beds}", subscription.name);
             Err(Failure::message(Kind::Usage, text).remedy(remedies.several))
         }
     }

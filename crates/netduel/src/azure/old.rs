@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use netduel_azure::az::{Az, CallError};
-use netduel_azure::command::in_subscription;
+use netduel_azure::command::{SUBSCRIPTION, in_subscription};
 use netduel_azure::deployment::Subscription;
 use netduel_azure::deployment::groups::{self, Group};
 use netduel_azure::tags::Tags;
@@ -14,6 +14,7 @@ use super::known::{self, Noted};
 use super::session::now_unix_s;
 use super::shown;
 use crate::console::tell;
+use crate::redaction;
 
 /// A bed without a shutdown is old after a day.
 const DAY_S: u64 = 24 * 60 * 60;
@@ -63,15 +64,22 @@ impl Az for Until<'_> {
     }
 }
 
-/// Warns of those of these beds of a subscription that are old and not of another user than the one of [`Subscription::user`].
+/// Warns of those of these beds of a subscription that are old and not of another user than the one of [`Subscription::user`]. With `--redact` they
+/// are counted: the output is about none of them.
 pub fn warn_of<'b>(
     beds: impl IntoIterator<Item = &'b (Group, Tags)>,
     subscription: &Subscription,
     now_unix_s: u64,
 ) {
     let user = subscription.user.as_deref();
-    for (_, tags) in beds.into_iter().filter(|bed| is_forgotten(bed, user, now_unix_s)) {
-        tell(&warning(tags, subscription));
+    let old = beds.into_iter().filter(|bed| is_forgotten(bed, user, now_unix_s));
+    if !redaction::is_on() {
+        old.for_each(|(_, tags)| tell(&warning(tags, subscription)));
+        return;
+    }
+    let count = old.count();
+    if count > 0 {
+        tell(&counted(count, subscription));
     }
 }
 
@@ -90,6 +98,15 @@ fn noted_warning(Noted { tags, subscription }: &Noted, now_unix_s: u64) -> Strin
     format!(
         "warning: the bed {name}, which `netduel azure up` created or completed from this machine, is {age} and may still cost money; `{list}` shows \
          it if it exists"
+    )
+}
+
+/// The warning of old beds by their number.
+fn counted(count: usize, subscription: &Subscription) -> String {
+    let named = subscription.named.as_ref().map(|_| SUBSCRIPTION);
+    let list = in_subscription("netduel azure list", named);
+    format!(
+        "warning: beds that are older than their shutdown, or than a day without one: {count}; they cost money, and `{list}` shows them"
     )
 }
 

@@ -19,12 +19,12 @@ use netduel_control::coordinator::{GuestCheck, HostChange, NoProvider, Provider,
 use netduel_control::protocol::Recovery;
 use netduel_model::ids::HostName;
 use netduel_model::plan::{Arm, ResolvedPlan, TreatmentAction};
-use netduel_model::units::Nanos;
+use netduel_model::units::{Nanos, plural};
 
 use crate::azure::old;
 use crate::console::tell;
 use crate::exit::{Failure, Kind, chain};
-use crate::{program, signal};
+use crate::{program, redaction, signal};
 pub use home::Home;
 use recorded::Recorded;
 use refusal::{failed, guardless, refused, with_log};
@@ -66,9 +66,9 @@ pub fn of(
     if !plan.has_provider_treatments() {
         return Ok(Box::new(NoProvider));
     }
-    show_recovery(&recover())?;
+    show_recovery(recover())?;
     let lasting = program::undo_folder();
-    show_recovery(&recover_coordinators(lasting.clone()))?;
+    show_recovery(recover_coordinators(lasting.clone()))?;
     let is_over = signal::interrupted().map_err(|error| signal::unheard("Ctrl-C", error))?;
     let mut az = AzProcess::new(is_over);
     // A command for beds has warned when it looked for its bed.
@@ -91,12 +91,37 @@ pub fn of(
 }
 
 /// Shows what earlier runs had left changed. What could not be restored is an error.
-fn show_recovery(recovery: &Recovery) -> Result<(), Failure> {
-    for setting in &recovery.restored {
-        tell(&format!("restored what an earlier run left changed: {setting}"));
+fn show_recovery(recovery: Recovery) -> Result<(), Failure> {
+    for settings in of_earlier_run(recovery.restored) {
+        tell(&format!("restored what an earlier run left changed: {settings}"));
     }
     let problem = recovery.problems.first();
-    problem.map_or(Ok(()), |problem| Err(Failure::message(Kind::Bed, problem.clone())))
+    problem.map_or(Ok(()), |problem| Err(not_restored(problem)))
+}
+
+/// Changes of an earlier run. With `--redact` they are counted: the names in them are not those of this run.
+fn of_earlier_run(changes: Vec<String>) -> Vec<String> {
+    if redaction::is_on() && !changes.is_empty() { vec![plural(changes.len(), "change")] } else { changes }
+}
+
+/// A change of an earlier run that could not be restored.
+fn not_restored(problem: &str) -> Failure {
+    if !redaction::is_on() {
+        return Failure::message(Kind::Bed, problem);
+    }
+    Failure::message(Kind::Bed, "failed to restore what an earlier run left changed")
+        .remedy("the error without --redact has its names and the reason")
+}
+
+/// Learns the names of a resource that only Azure has, before a message has them.
+fn learn_names(state: &State, machine: Option<&Machine>) {
+    if let State::Placement { group: Some(id), .. } = state {
+        redaction::learn_resource(id.rsplit('/').next().unwrap_or_default());
+    }
+    if let Some(Machine { place, name }) = machine {
+        redaction::learn_resource(&place.group);
+        redaction::learn_resource(name);
+    }
 }
 
 /// What is known of a resource.
@@ -179,6 +204,7 @@ impl AzureProvider {
             self.home.subscription = subscription;
             return self.meet(host, action);
         }
+        learn_names(&found, machine.as_ref());
         let original = self.home.original(&found);
         self.refuse_no_difference((host, action), &original)?;
         if let Some(message) = self.home.doubt(&found, &original) {
@@ -287,6 +313,7 @@ impl AzureProvider {
         let Some(set) = resource::availability_set(&mut self.az, machine).map_err(failed)? else {
             return Ok(());
         };
+        redaction::learn_resource(&set);
         Err(ProviderError::Failed(format!(
             "{}: {} is in the availability set {set}, and Azure makes this change only while all VMs of the set are stopped; \
              use VMs that are in no set, on a bed with placement = \"none\"",

@@ -9,6 +9,7 @@ mod azure_kept;
 mod azure_killed;
 mod azure_placement;
 mod azure_plans;
+mod azure_redacted;
 mod azure_resumed;
 mod azure_run;
 mod azure_shutdown;
