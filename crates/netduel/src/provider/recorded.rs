@@ -1,5 +1,5 @@
-//! The provider as a run knows it: the run and its reports keep its errors, and no subscription, which is the user's. Nothing is asked or changed
-//! here.
+//! The provider as a run knows it: the run and its reports keep its errors, and no subscription, which is the user's. It calls no `az` and changes
+//! nothing.
 use netduel_azure::command::without_subscriptions;
 use netduel_control::coordinator::{GuestCheck, HostChange, Provider, ProviderError};
 use netduel_model::ids::HostName;
