@@ -157,13 +157,13 @@ fn dispatch(command: &Command) -> Result<i32, Failure> {
         Command::Complete { what, of, store } => manual::names(*what, of.as_deref(), store)?,
         Command::LabKeeper { words } => return Ok(netduel_lab::keeper_main(words)),
         Command::AzureUndo(command) => provider::undo::command(command)?,
-        Command::UndoGuard { coordinator } => {
+        Command::UndoGuard { coordinator, no_names } => {
             let (keeper, lasting) = if *coordinator {
                 (Keeper::Coordinator, program::undo_folder())
             } else {
                 (Keeper::Agent, None)
             };
-            return Ok(netduel_agent::treatment::guard_main(keeper, lasting));
+            return Ok(netduel_agent::treatment::guard_main(keeper, lasting, !*no_names));
         }
     }
     Ok(0)

@@ -16,8 +16,9 @@ use super::protocol::{Answer, Request, namespace};
 use super::recovery::await_later;
 
 /// The hidden subcommand `undo-guard`: keeps records until the lifeline ends, then undoes what is left, the last first.
-/// Returns the exit code: 0 when nothing is left behind. `lasting`: a folder that outlives a boot, for the journal of a coordinator.
-pub fn guard_main(keeper: Keeper, lasting: Option<PathBuf>) -> i32 {
+/// Returns the exit code: 0 when nothing is left behind. `lasting`: a folder that outlives a boot, for the journal of a coordinator. `has_names`:
+/// whether messages name changes; those of a redacted output do not.
+pub fn guard_main(keeper: Keeper, lasting: Option<PathBuf>, has_names: bool) -> i32 {
     // A session of its own: what is sent to the agent's process group or terminal does not reach the guard. Started as
     // a group's leader it cannot have one, and would die with its agent.
     if let Err(cause) = rustix::process::setsid() {
@@ -39,7 +40,7 @@ pub fn guard_main(keeper: Keeper, lasting: Option<PathBuf>) -> i32 {
     {
         await_later(&path, head);
     }
-    let left = undo_all(in_force, &mut journal);
+    let left = undo_all(in_force, &mut journal, has_names);
     i32::from(left)
 }
 
@@ -77,7 +78,7 @@ fn watch(lifeline: impl BufRead, mut answers: impl Write, journal: &mut Journal)
 }
 
 /// Undoes, the last change first, and reports it afterwards, because the reader of the log may be slow. Whether anything is left.
-fn undo_all(in_force: InForce, journal: &mut Journal) -> bool {
+fn undo_all(in_force: InForce, journal: &mut Journal, has_names: bool) -> bool {
     let count = in_force.len();
     let left = in_force.undo_all(|note| drop(journal.note(note)));
     if left.is_empty() {
@@ -89,7 +90,10 @@ fn undo_all(in_force: InForce, journal: &mut Journal) -> bool {
             count - left.len()
         ));
     }
-    for failed in &left {
+    if !has_names && !left.is_empty() {
+        print_error("the names of the other changes, and why they are left, are not shown with --redact");
+    }
+    for failed in left.iter().filter(|_| has_names) {
         print_error(&format!("failed to {failed}"));
     }
     !left.is_empty()

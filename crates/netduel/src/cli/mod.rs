@@ -238,6 +238,9 @@ pub enum Command {
         /// Keeps the changes of a coordinator to resources of a provider.
         #[arg(long)]
         coordinator: bool,
+        /// Names no change in messages.
+        #[arg(long)]
+        no_names: bool,
     },
     /// Returns a resource of Azure to its original state; started by runs and guards.
     #[command(subcommand, hide = true, name = "azure-undo")]

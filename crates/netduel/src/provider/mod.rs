@@ -81,7 +81,7 @@ pub fn of(
         home,
         plan: plan.clone(),
         may_stop,
-        held: Treatments::new(GuardCommand::of_this_coordinator()),
+        held: Treatments::new(guard()),
         lasting,
         is_record_known: false,
         resources: BTreeMap::new(),
@@ -111,6 +111,15 @@ fn not_restored(problem: &str) -> Failure {
     }
     Failure::message(Kind::Bed, "failed to restore what an earlier run left changed")
         .remedy("the error without --redact has its names and the reason")
+}
+
+/// The guard of this process. It knows no pseudonyms, so that with `--redact` its messages name no change.
+fn guard() -> GuardCommand {
+    let mut guard = GuardCommand::of_this_coordinator();
+    if redaction::is_on() {
+        guard.words.push("--no-names".to_owned());
+    }
+    guard
 }
 
 /// Learns the names of a resource that only Azure has, before a message has them.

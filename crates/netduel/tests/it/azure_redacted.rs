@@ -88,3 +88,18 @@ fn run_with_treatments_of_azure_shows_no_name_that_only_azure_has() {
         scene.bench.assert_nothing_left();
     });
 }
+
+#[test]
+fn guard_of_a_change_that_cannot_be_undone_shows_no_name() {
+    with_interface("azure_redacted::guard_of_a_change_that_cannot_be_undone_shows_no_name", || {
+        let scene = Scene::new(live(), [&switch(false), &switch(true)], "100 ms");
+        // Neither for the other arm, nor by the run, nor by its guard.
+        let refused =
+            "ERROR: (AuthorizationFailed) no permission over /subscriptions/s/resourceGroups/payments7\n";
+        scene.answer(&format!("{UPDATE} false"), json!([{ "err": refused, "code": 1 }]));
+        let run = hidden(&scene.run(&["--redact"]).expect_code(12));
+        assert!(run.contains("netduel undo-guard: the names of the other changes"), "{run}");
+        assert!(scene.has("on"), "{:?}", scene.calls());
+        scene.bench.assert_nothing_left();
+    });
+}
