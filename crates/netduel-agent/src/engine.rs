@@ -39,9 +39,18 @@ struct RunningEngine {
 
 /// A server's end that binds its own sockets.
 pub(crate) fn server(workload: &Workload, listen: ListenAt, token: Token) -> Result<Prepared, WorkError> {
-    server_by(workload, DataAddress::Own(listen.address), |workload| {
+    server_by(workload, DataAddress::Own(listen.address), HostChanges::OfPlan, |workload| {
         netduel_load::prepare_server(workload, listen, token)
     })
+}
+
+/// What a trial may change on the host of its server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostChanges {
+    /// What the plan says: its author has started the agent.
+    OfPlan,
+    /// Nothing: the workload is that of a client, which checked it by rules of its own, or not at all.
+    None,
 }
 
 /// A server's end whose sockets are made by `prepare`, for example those behind a port that many tests share.
@@ -51,13 +60,19 @@ pub(crate) fn server(workload: &Workload, listen: ListenAt, token: Token) -> Res
 pub fn server_by(
     workload: &Workload,
     address: DataAddress<'_>,
+    changes: HostChanges,
     prepare: impl FnOnce(&Workload) -> Result<ServerEnd, LoadError>,
 ) -> Result<Prepared, WorkError> {
+    let events = path_events::of(workload, Role::Server);
+    if changes == HostChanges::None && !events.is_empty() {
+        let message = "netduel serve makes no changes to its host, so it performs no events of a path; \
+                       name the other end in `on`, or start an agent there with launch = \"command\"";
+        return Err(WorkError { kind: FailureKind::Usage, message: message.to_owned() });
+    }
     let (workload, placement) = placed(workload, Role::Server, address)?;
     let end = prepare(&workload).map_err(traffic)?;
     let (end, on_interface) = kernel_bypass::server_over(end, &workload, address)?;
     let ports = end.ports().to_vec();
-    let events = path_events::of(&workload, Role::Server);
     let engine = Engine { end: Side::Server(end), on_interface, events };
     Ok(Prepared { end: Box::new(engine), ports, placement })
 }

@@ -19,7 +19,7 @@ pub mod treatment;
 pub mod trial_end;
 mod work;
 
-pub use engine::server_by;
+pub use engine::{HostChanges, server_by};
 pub use error_chain::chain;
 pub use installed::{Installed, foreign_program};
 pub use placement::DataAddress;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use netduel_agent::{AgentWork, DataAddress, Monotonic, foreign_program, server_by};
+use netduel_agent::{AgentWork, DataAddress, HostChanges, Monotonic, foreign_program, server_by};
 use netduel_control::agent::{Bounds, FailureKind, Waker, Work, WorkError};
 use netduel_load::Port;
 use netduel_model::PROGRAM;
@@ -217,7 +217,8 @@ impl Work for Session {
             )));
         }
         let towards = DataAddress::Towards(self.peer.ip().to_canonical(), &LocalBind::ANY);
-        let prepared = server_by(workload, towards, |workload| self.port.prepare_server(workload, token))?;
+        let prepare = |workload: &Workload| self.port.prepare_server(workload, token);
+        let prepared = server_by(workload, towards, HostChanges::None, prepare)?;
         self.workload = Some(workload.clone());
         Ok(self.work.hold(prepared))
     }

@@ -331,6 +331,33 @@ fn silent_client_loses_its_place() {
     server.end();
 }
 
+/// The check of plans is the client's own. What may change the host is decided at the server.
+#[test]
+fn no_command_of_a_client_runs_on_the_host_of_a_server() {
+    let server = Server::start(&["--ephemeral", "--idle-timeout", "5"]);
+    let made = server.bench.path().join("made-by-a-client");
+    let event = json!({
+        "at": "1 ms", "kind": "command", "on": "server", "interface": "lo", "command": ["touch", made], "undo": ["true"],
+    });
+    let traffic = json!({
+        "type": "failover", "streams": 0, "direction": "up", "block": "64 KiB", "engine": "lean", "congestion": null, "size": "64 B",
+        "rate": "1000 /s", "events": [event],
+    });
+    let timing = json!({ "duration": "1 s", "warmup": "0 ms", "cooldown": "0 ms" });
+    let workload = json!({
+        "name": "w", "traffic": traffic, "timing": timing, "family": "ipv4", "pin_client": [], "pin_server": [], "metrics": [],
+    });
+    let limits = json!({ "total": "60 s", "idle": "60 s" });
+    let hello = json!({ "type": "hello", "protocol": PROTOCOL, "program": "another", "limits": limits });
+    let token = "0123456789abcdef0123456789abcdef";
+    let prepare = json!({ "type": "prepare-server", "trial": 1, "workload": workload, "bind": "127.0.0.1", "token": token });
+    let session = conversation(&server, &[hello, prepare, json!({ "type": "start" })]);
+    assert!(session.stdout.contains("makes no changes to its host"), "{}", session.stdout);
+    let bench = server.end();
+    assert!(!made.exists());
+    drop(bench);
+}
+
 /// A reader of the log learns of each refusal, by its line or by the number of those without one.
 #[test]
 fn refusals_without_a_line_are_counted_in_the_last_one() {
