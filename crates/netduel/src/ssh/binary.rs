@@ -203,6 +203,21 @@ fn number(elf: &[u8], at: usize, length: usize) -> Option<u64> {
 }
 
 #[cfg(test)]
+impl Binary {
+    /// A program without bytes.
+    pub(super) fn without_bytes() -> Self {
+        Self {
+            path: PathBuf::from("netduel"),
+            bytes: Arc::default(),
+            compressed: Compressed::default(),
+            checksum: checksum(b""),
+            machine: None,
+            loader: None,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -24,28 +24,14 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
     use std::path::PathBuf;
     use std::process::{Command, Output, Stdio};
-    use std::sync::Arc;
 
     use netduel_test_support::skip;
 
-    use crate::ssh::binary::{self, Binary};
-    use crate::ssh::compression::Compressed;
+    use crate::ssh::binary::Binary;
     use crate::ssh::obstacle::Obstacle;
     use crate::ssh::scripts::{EXPOSED, Probe, copy, probe};
 
-    /// A program without bytes.
-    fn no_program() -> Binary {
-        Binary {
-            path: PathBuf::from("netduel"),
-            bytes: Arc::default(),
-            compressed: Compressed::default(),
-            checksum: binary::checksum(b""),
-            machine: None,
-            loader: None,
-        }
-    }
-
-    /// A host with the program of [`no_program`] in the folder `it's` of its home.
+    /// A host with the program of [`Binary::without_bytes`] in the folder `it's` of its home.
     struct Host {
         home: tempfile::TempDir,
         /// The folder, that of the build, and the program.
@@ -58,7 +44,7 @@ mod tests {
             // A home that others may not search protects what is in it.
             fs::set_permissions(home.path(), Permissions::from_mode(0o755)).expect("the mode of the home");
             let folder = home.path().canonicalize().expect("a path").join("it's");
-            let build = folder.join(no_program().folder_name());
+            let build = folder.join(Binary::without_bytes().folder_name());
             let program = build.join("netduel");
             fs::create_dir_all(&build).expect("the folders");
             fs::write(&program, "").expect("the program");
@@ -83,7 +69,7 @@ mod tests {
         }
 
         fn probe(&self, folder: &str) -> Result<Probe, Obstacle> {
-            let output = self.run(&probe(folder, &no_program()));
+            let output = self.run(&probe(folder, &Binary::without_bytes()));
             assert!(output.stderr.is_empty(), "{output:?}");
             Probe::parse(&String::from_utf8_lossy(&output.stdout))
         }
@@ -92,7 +78,7 @@ mod tests {
             let [.., program] = &self.places;
             let file = program.display().to_string();
             let missing = Probe { file, checksum: None, has_gzip: false };
-            self.run(&copy(&missing, &no_program().checksum))
+            self.run(&copy(&missing, &Binary::without_bytes().checksum))
         }
 
         /// The probe and the copy refuse the place with this number, or nothing.

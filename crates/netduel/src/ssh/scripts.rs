@@ -179,7 +179,7 @@ pub fn agent(ssh: &SshHost, file: &str) -> String {
 mod tests {
     use std::fs;
     use std::io::Write as _;
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
     use std::process::{Command, Output, Stdio};
     use std::sync::Arc;
 
@@ -271,14 +271,7 @@ mod tests {
     #[test]
     fn probe_finds_gzip_in_the_search_path_only_where_it_works() {
         let root = tempfile::tempdir().expect("a folder");
-        let binary = Binary {
-            path: PathBuf::from("netduel"),
-            bytes: Arc::default(),
-            compressed: Compressed::default(),
-            checksum: binary::checksum(b""),
-            machine: None,
-            loader: None,
-        };
+        let binary = Binary::without_bytes();
         let folder = root.path().display().to_string();
         let has_gzip = |path: &str| {
             let output = run(&probe(&folder, &binary), path, b"");

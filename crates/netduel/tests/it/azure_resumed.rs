@@ -73,16 +73,21 @@ fn run_on_a_bed_is_resumed_only_in_the_subscription_that_has_its_vms() {
     });
 }
 
+/// A run that switches a NIC, and was interrupted after its first trial.
+fn interrupt_a_switching_run(scene: &mut Scene) {
+    scene.switching_plan(6);
+    let mut run = UnderWay::start(scene.netduel(&["azure", "run", "plan.toml"]));
+    run.wait_for(" 1/12");
+    signal(run.pid(), Signal::INT);
+    run.finish().expect_code(130);
+}
+
 #[test]
 fn run_file_that_is_replaced_while_the_bed_is_read_is_not_resumed() {
     let test = "azure_resumed::run_file_that_is_replaced_while_the_bed_is_read_is_not_resumed";
     with_vms(test, |scene| {
         scene.up();
-        scene.switching_plan(6);
-        let mut run = UnderWay::start(scene.netduel(&["azure", "run", "plan.toml"]));
-        run.wait_for(" 1/12");
-        signal(run.pid(), Signal::INT);
-        run.finish().expect_code(130);
+        interrupt_a_switching_run(scene);
 
         let mut run = Store::at(scene.bench.store()).read("last").unwrap();
         let stored = scene.bench.store().join(format!("{}.netduel", run.header.id));
@@ -107,11 +112,7 @@ fn resumed_run_returns_a_nic_to_its_state_before_the_run_where_an_undo_was_lost(
     let test = "azure_resumed::resumed_run_returns_a_nic_to_its_state_before_the_run_where_an_undo_was_lost";
     with_vms(test, |scene| {
         scene.up();
-        scene.switching_plan(6);
-        let mut run = UnderWay::start(scene.netduel(&["azure", "run", "plan.toml"]));
-        run.wait_for(" 1/12");
-        signal(run.pid(), Signal::INT);
-        run.finish().expect_code(130);
+        interrupt_a_switching_run(scene);
         // As when the machine restarts before the guard has returned the NIC.
         scene.switch_on();
         let resumed = scene.run(&["run", "--resume", "last"]).expect_code(0).stderr;
