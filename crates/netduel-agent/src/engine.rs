@@ -9,6 +9,7 @@ use netduel_model::workload::{Role, Workload};
 use netduel_sys::clock;
 
 use crate::failure::traffic;
+use crate::host_changes::HostChanges;
 use crate::kernel_bypass::{self, OnInterface};
 use crate::path_events::{self, EventThread, OwnInterfaces};
 use crate::placement::{DataAddress, placed};
@@ -44,15 +45,6 @@ pub(crate) fn server(workload: &Workload, listen: ListenAt, token: Token) -> Res
     })
 }
 
-/// What a trial may change on the host of its server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HostChanges {
-    /// What the plan says: its author has started the agent.
-    OfPlan,
-    /// Nothing: the workload is that of a client, which checked it by rules of its own, or not at all.
-    None,
-}
-
 /// A server's end whose sockets are made by `prepare`, for example those behind a port that many tests share.
 ///
 /// # Errors
@@ -63,16 +55,12 @@ pub fn server_by(
     changes: HostChanges,
     prepare: impl FnOnce(&Workload) -> Result<ServerEnd, LoadError>,
 ) -> Result<Prepared, WorkError> {
-    let events = path_events::of(workload, Role::Server);
-    if changes == HostChanges::None && !events.is_empty() {
-        let message = "netduel serve makes no changes to its host, so it performs no events of a path; \
-                       name the other end in `on`, or start an agent there with launch = \"command\"";
-        return Err(WorkError { kind: FailureKind::Usage, message: message.to_owned() });
-    }
+    changes.check(workload, address)?;
     let (workload, placement) = placed(workload, Role::Server, address)?;
     let end = prepare(&workload).map_err(traffic)?;
     let (end, on_interface) = kernel_bypass::server_over(end, &workload, address)?;
     let ports = end.ports().to_vec();
+    let events = path_events::of(&workload, Role::Server);
     let engine = Engine { end: Side::Server(end), on_interface, events };
     Ok(Prepared { end: Box::new(engine), ports, placement })
 }

@@ -57,18 +57,22 @@ pub(crate) fn server_over(
     else {
         return Ok((end, None));
     };
-    let own = address.own().map_err(environment)?;
-    let named = packets.interface(Role::Server);
-    let path = match address {
-        DataAddress::Own(_) => DataPath::at(own, named),
-        DataAddress::Towards(peer, bind) => DataPath::from_peer(own, (peer, bind), named),
-    };
-    let path = path.map_err(environment)?;
+    let path = server_path(address, packets.interface(Role::Server))?;
     opened(raw(path, Role::Server), |path| {
         let end = end.with_bypass(path)?;
         let attachment = end.attachment();
         Ok((end, attachment))
     })
+}
+
+/// Where the frames of a trial arrive at its server: at the named interface, or at the one that leads to the client.
+pub(crate) fn server_path(address: DataAddress<'_>, named: Option<&str>) -> Result<DataPath, WorkError> {
+    let own = address.own().map_err(environment)?;
+    let path = match address {
+        DataAddress::Own(_) => DataPath::at(own, named),
+        DataAddress::Towards(peer, bind) => DataPath::from_peer(own, (peer, bind), named),
+    };
+    path.map_err(environment)
 }
 
 /// The client's end on its interface; unchanged when its packets pass through the network stack.

@@ -8,6 +8,7 @@ mod dpdk_host;
 mod engine;
 mod error_chain;
 mod failure;
+mod host_changes;
 mod installed;
 mod kernel_bypass;
 mod lock;
@@ -19,8 +20,9 @@ pub mod treatment;
 pub mod trial_end;
 mod work;
 
-pub use engine::{HostChanges, server_by};
+pub use engine::server_by;
 pub use error_chain::chain;
+pub use host_changes::HostChanges;
 pub use installed::{Installed, foreign_program};
 pub use placement::DataAddress;
 pub use work::{AgentWork, Monotonic, snapshot};

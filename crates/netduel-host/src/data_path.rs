@@ -123,6 +123,14 @@ impl DataPath {
         let (interface, index, xdp) = (link.name.clone(), link.index, xdp_of(link));
         Ok(Self { interface, index, xdp, rx_queues, tx_queues, own_mac, peer_mac: [0; 6] })
     }
+
+    /// Whether the named interface has no other packets than those of this one: it is this one, or below it.
+    ///
+    /// # Errors
+    /// When links cannot be listed.
+    pub fn carries_all_of(&self, name: &str) -> Result<bool, HostError> {
+        Ok(name == self.interface || is_part(&listed()?.1, name, self.index))
+    }
 }
 
 /// Sent packets by the counter of an interface of this network namespace.
@@ -147,6 +155,13 @@ fn by_name<'a>(all: &'a [Link], name: &str) -> Result<&'a Link, String> {
         let names = all.iter().map(|link| link.name.as_str()).collect::<Vec<_>>().join(", ");
         format!("no interface {name}; this namespace has {names}")
     })
+}
+
+/// Whether the named link is a virtual function or a port of one device or bond. The ports of a bridge have packets of others, too.
+fn is_part(all: &[Link], name: &str, of: u32) -> bool {
+    let above = all.iter().find(|link| link.index == of);
+    above.is_some_and(|link| matches!(link.kind.as_deref(), None | Some("bond" | "team")))
+        && all.iter().any(|link| link.name == name && link.master == Some(of))
 }
 
 fn xdp_of(link: &Link) -> Option<Vec<XdpFeature>> {
@@ -303,6 +318,29 @@ mod tests {
         assert_eq!(forwarded(&list, 3, mac(3)), None);
         for cut in 0..list.len() {
             let _ = forwarded(&list[..cut], 3, mac(1));
+        }
+    }
+
+    #[test]
+    fn parts_of_a_device_or_bond_have_its_packets_and_ports_of_a_bridge_those_of_others() {
+        let of_kind = |kind: Option<&str>| {
+            let link = |index: u32, name: &str, master: Option<u32>| Link {
+                index,
+                name: name.to_owned(),
+                master,
+                ..Link::default()
+            };
+            let above = Link { kind: kind.map(str::to_owned), ..link(2, "above", None) };
+            [above, link(3, "below", Some(2)), link(4, "other", Some(9)), link(5, "alone", None)]
+        };
+        for (kind, is_shared) in
+            [(None, false), (Some("bond"), false), (Some("bridge"), true), (Some("vrf"), true)]
+        {
+            let all = of_kind(kind);
+            assert_eq!(is_part(&all, "below", 2), !is_shared, "{kind:?}");
+            for name in ["above", "other", "alone", "nonesuch0"] {
+                assert!(!is_part(&all, name, 2), "{kind:?} {name}");
+            }
         }
     }
 

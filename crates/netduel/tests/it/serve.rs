@@ -290,7 +290,7 @@ fn identity_readable_by_others_is_rejected() {
 }
 
 /// Sends data to a server in place of a coordinator; returns the response and how the session ended.
-fn conversation(server: &Server, lines: &[Value]) -> Finished {
+pub fn conversation(server: &Server, lines: &[Value]) -> Finished {
     server.bench.run(["pair", &server.string]).expect_code(0);
     let mut link = server.bench.netduel(["link", &server.address.to_string()]);
     let mut link = link.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -302,6 +302,19 @@ fn conversation(server: &Server, lines: &[Value]) -> Finished {
     let finished = Finished::from(link.wait_with_output().unwrap());
     drop(input);
     finished
+}
+
+/// What a coordinator sends before a trial with this traffic.
+pub fn requests(traffic: &Value) -> [Value; 2] {
+    let timing = json!({ "duration": "1 s", "warmup": "0 ms", "cooldown": "0 ms" });
+    let workload = json!({
+        "name": "w", "traffic": traffic, "timing": timing, "family": "ipv4", "pin_client": [], "pin_server": [], "metrics": [],
+    });
+    let limits = json!({ "total": "60 s", "idle": "60 s" });
+    let hello = json!({ "type": "hello", "protocol": PROTOCOL, "program": "another", "limits": limits });
+    let token = "0123456789abcdef0123456789abcdef";
+    let prepare = json!({ "type": "prepare-server", "trial": 1, "workload": workload, "bind": "127.0.0.1", "token": token });
+    [hello, prepare]
 }
 
 #[test]
@@ -343,14 +356,7 @@ fn no_command_of_a_client_runs_on_the_host_of_a_server() {
         "type": "failover", "streams": 0, "direction": "up", "block": "64 KiB", "engine": "lean", "congestion": null, "size": "64 B",
         "rate": "1000 /s", "events": [event],
     });
-    let timing = json!({ "duration": "1 s", "warmup": "0 ms", "cooldown": "0 ms" });
-    let workload = json!({
-        "name": "w", "traffic": traffic, "timing": timing, "family": "ipv4", "pin_client": [], "pin_server": [], "metrics": [],
-    });
-    let limits = json!({ "total": "60 s", "idle": "60 s" });
-    let hello = json!({ "type": "hello", "protocol": PROTOCOL, "program": "another", "limits": limits });
-    let token = "0123456789abcdef0123456789abcdef";
-    let prepare = json!({ "type": "prepare-server", "trial": 1, "workload": workload, "bind": "127.0.0.1", "token": token });
+    let [hello, prepare] = requests(&traffic);
     let session = conversation(&server, &[hello, prepare, json!({ "type": "start" })]);
     assert!(session.stdout.contains("makes no changes to its host"), "{}", session.stdout);
     let bench = server.end();
