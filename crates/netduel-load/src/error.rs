@@ -92,8 +92,9 @@ pub enum LoadError {
     },
     /// The congestion control is not available.
     #[error(
-        "use congestion control `{name}`: {source}; this host offers: {available}. Load its module (`modprobe tcp_{name}`), or \
-         allow it in net.ipv4.tcp_allowed_congestion_control"
+        "use congestion control `{name}`: {source}; this host offers: {available}. Load its module (`modprobe {}`), or \
+         allow it in net.ipv4.tcp_allowed_congestion_control",
+        netduel_model::shell::word(&format!("tcp_{name}"))
     )]
     Congestion {
         /// The name in the plan.

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::AsFd as _;
 use std::thread::Builder;
 
+use netduel_model::shell;
 use netduel_sys::namespace::{Kind, enter};
 
 /// The folder of named namespaces, of iproute2.
@@ -23,11 +24,23 @@ pub fn check(name: &str) -> Result<(), String> {
     });
     entered.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
-            format!("there is no network namespace {name}; make it with `ip netns add {name}`, or name another one")
+            let word = shell::word(name);
+            format!("there is no network namespace {name}; make it with `ip netns add {word}`, or name another one")
         }
         io::ErrorKind::PermissionDenied => format!(
             "no permission to enter the network namespace {name} ({error}), which needs CAP_SYS_ADMIN; run netduel as root"
         ),
         _ => format!("it cannot enter the network namespace {name}: {error}; create it again with `ip netns`"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn name_of_a_missing_namespace_is_one_word_of_a_command() {
+        let missing = check("x; reboot").unwrap_err();
+        assert!(missing.contains("`ip netns add 'x; reboot'`"), "{missing}");
+    }
 }

@@ -156,7 +156,7 @@ impl NextStep {
         if header.plan.compares() {
             Self::Resume(resume_command(&header.id))
         } else {
-            Self::Repeat(command_line(&header.command))
+            Self::Repeat(words::own_command(&header.command))
         }
     }
 
@@ -172,25 +172,4 @@ impl NextStep {
 /// The command that resumes a run, and writes its reports where they were.
 pub fn resume_command(id: &RunId) -> String {
     for_store(&format!("netduel run --resume {id}"))
-}
-
-/// A stored command line. The program is called by its name. Another person may have written the run file: a line break must not look like another
-/// run.
-fn command_line(words: &[String]) -> String {
-    let line = shell::line(std::iter::once("netduel").chain(words.iter().skip(1).map(String::as_str)));
-    words::plain(&line)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn command_line_is_one_line_that_is_quoted_for_a_shell() {
-        let words =
-            ["/usr/bin/netduel", "tcp", "[fd77::2]:5210", "--note", "a=it's b", ""].map(str::to_owned);
-        assert_eq!(command_line(&words), "netduel tcp '[fd77::2]:5210' --note 'a=it'\\''s b' ''");
-        let words = ["netduel", "tcp", "far\nnightly  40 trials  done"].map(str::to_owned);
-        assert_eq!(command_line(&words), "netduel tcp 'far nightly  40 trials  done'");
-    }
 }

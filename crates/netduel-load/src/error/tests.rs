@@ -29,3 +29,12 @@ fn missing_thread_is_reported_with_its_number_and_the_limits() {
     assert!(text.starts_with("start thread 3 of 64 of the workload: "), "{text}");
     assert!(text.contains("ulimit -u") && text.contains("use fewer streams"), "{text}");
 }
+
+/// A plan of a run file, which another person may have written, was not checked.
+#[test]
+fn name_from_a_plan_is_one_word_of_a_command() {
+    let (name, available) = ("x; reboot".to_owned(), "reno".to_owned());
+    let error = LoadError::Congestion { name, available, source: io::Error::from_raw_os_error(2) };
+    let text = error.to_string();
+    assert!(text.contains("(`modprobe 'tcp_x; reboot'`)"), "{text}");
+}

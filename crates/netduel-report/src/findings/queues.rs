@@ -211,7 +211,8 @@ fn serve(interface: &Interface, interrupt: &QueueInterrupt, core: u16) -> Option
         return Some(format!("echo {core} > /proc/irq/{number}/smp_affinity_list"));
     }
     let device = interface.device.bus_address.as_deref()?;
-    Some(format!("echo {core} > /sys/bus/vmbus/devices/{device}/channels/{number}/cpu"))
+    let file = format!("/sys/bus/vmbus/devices/{device}/channels/{number}/cpu");
+    Some(format!("echo {core} > {}", shell::word(&file)))
 }
 
 /// The indirection table of receive side scaling: a hash selects an entry, the entry names a queue.

@@ -51,7 +51,7 @@ pub use published::{
     beside_published, other_sizes, published_for, published_legend, published_rule, published_title,
     published_tone, published_value, published_verdict,
 };
-pub use repetition::{bed_name, commands};
+pub use repetition::{bed_name, commands, own_command};
 pub use reproduce::{
     ArmCommands, WorkloadCommands, commands_of_tests, has_events, is_in_lab, lab_command, pairings,
     preparation, settings_of_arms,

@@ -1,5 +1,6 @@
 //! Texts about packets: loss by location, queue and CPU distribution, commentary.
 use netduel_model::published;
+use netduel_model::shell;
 use netduel_model::snapshot::Interface;
 use netduel_model::units::{human_bit_rate, human_nanos};
 use netduel_model::workload::{Role, SAMPLE_INTERVAL_NS, Workload};
@@ -171,8 +172,9 @@ fn capacity_of(way: &ArmPackets) -> Option<String> {
         let interface = &faulty.interface;
         return Some(format!(
             "No packet arrived. The {} joins datagrams, because its interface {interface} was seen to split them into packets; if packets \
-             arrive after `ethtool -K {interface} tx-udp-segmentation off` on it, the segmentation offload of the interface is faulty",
-            end_and_host(faulty.role, &faulty.host)
+             arrive after `ethtool -K {} tx-udp-segmentation off` on it, the segmentation offload of the interface is faulty",
+            end_and_host(faulty.role, &faulty.host),
+            shell::word(interface)
         ));
     }
     let lost = way.lost.as_ref()?;

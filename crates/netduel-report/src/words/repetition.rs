@@ -10,9 +10,9 @@ use super::text::plain;
 /// The commands that repeat the run, one per line, with the seed of the order. A quick test is repeated by its own command. No line contains a line break from the plan,
 /// because people paste them into a shell.
 pub fn commands(run: &Run) -> Vec<String> {
-    let own = shell::line(&run.header.command);
+    let own = own_command(&run.header.command);
     if !has_plan_file(run) {
-        return vec![plain(&own)];
+        return vec![own];
     }
     let plan = format!("{}.toml", run.header.plan.name);
     let mut lines = vec![format!("# save the plan of the appendix as {plan}")];
@@ -44,6 +44,11 @@ pub fn commands(run: &Run) -> Vec<String> {
     lines.iter().map(|line| plain(line)).collect()
 }
 
+/// A stored command line as one line. Its program is netduel: the run file may be from elsewhere, and name any other.
+pub fn own_command(words: &[String]) -> String {
+    plain(&shell::line(std::iter::once("netduel").chain(words.iter().skip(1).map(String::as_str))))
+}
+
 /// The words that set the seed: `netduel azure run` has no option for it, and a number of TOML is at most 2^63 - 1.
 fn seed(seed: u64, is_on_bed: bool) -> Vec<String> {
     match (is_on_bed, i64::try_from(seed)) {
@@ -68,4 +73,20 @@ fn bed_word(bed: &RunBed) -> String {
 /// Whether the text of a plan makes every run of it an A/A run.
 fn sets_aa(plan: &str) -> bool {
     plan.lines().any(|line| line.split('#').next().unwrap_or_default().replace(' ', "") == "aa=true")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stored_command_is_one_line_of_netduel_that_is_quoted_for_a_shell() {
+        let words =
+            ["/usr/bin/netduel", "tcp", "[fd77::2]:5210", "--note", "a=it's b", ""].map(str::to_owned);
+        assert_eq!(own_command(&words), "netduel tcp '[fd77::2]:5210' --note 'a=it'\\''s b' ''");
+        let words = ["netduel", "tcp", "far\nnightly  40 trials  done"].map(str::to_owned);
+        assert_eq!(own_command(&words), "netduel tcp 'far nightly  40 trials  done'");
+        assert_eq!(own_command(&["sh", "-c", "reboot"].map(str::to_owned)), "netduel -c reboot");
+        assert_eq!(own_command(&[]), "netduel");
+    }
 }

@@ -173,6 +173,10 @@ fn stored_quick_test_is_reproduced_by_its_command_and_as_a_plan() {
     run.header.plan_text = format!("{QUICK_TEST}\n# netduel tcp far\n");
     let page = markdown::page(&document(&run));
     assert!(page.contains("netduel tcp far") && !page.contains("add a second arm"), "{page}");
+    // Another person may have written the run file.
+    run.header.command = ["sh", "-c", "reboot"].map(str::to_owned).to_vec();
+    let page = markdown::page(&document(&run));
+    assert!(page.contains("    netduel -c reboot\n") && !page.contains("sh -c"), "{page}");
 }
 
 #[test]

@@ -271,6 +271,13 @@ fn vmbus_channels_are_not_treated_as_interrupts() {
     let command = found(&host).unwrap();
     let first = "echo 0 > /sys/bus/vmbus/devices/000d3a0a-0002-0000-0001-000d3a0a0002/channels/30/cpu; ";
     assert!(command.starts_with(first) && !command.contains("/proc/irq"), "{command}");
+    // A host reports any text.
+    host.interfaces[2].device.bus_address = Some("x; reboot".into());
+    let command = found(&host).unwrap();
+    assert!(
+        command.starts_with("echo 0 > '/sys/bus/vmbus/devices/x; reboot/channels/30/cpu'; "),
+        "{command}"
+    );
 }
 
 #[test]

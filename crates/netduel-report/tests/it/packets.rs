@@ -352,15 +352,17 @@ fn drops_of_a_qdisc_are_counted_as_buffers() {
 
 #[test]
 fn faulty_segmentation_of_an_interface_is_no_capacity() {
-    let commentary = |segmentation: Option<bool>, unique: u64| {
+    let commentary_on = |interface: &str, segmentation: Option<bool>, unique: u64| {
         let mut run = run();
         for trial in &mut run.trials {
             let [client, server] = ends(trial);
             server.report.datagrams.as_mut().unwrap().unique = unique;
-            client.report.packets = Some(PacketReport { segmentation, ..packet_report(&[5_000_000], &[]) });
+            let (interface, report) = (interface.to_owned(), packet_report(&[5_000_000], &[]));
+            client.report.packets = Some(PacketReport { interface, segmentation, ..report });
         }
         words::packets_commentary(&analyse_run(&run)).join(" ")
     };
+    let commentary = |segmentation, unique| commentary_on("syn0", segmentation, unique);
     let (text, remedy) = (commentary(Some(true), 0), "`ethtool -K syn0 tx-udp-segmentation off`");
     assert!(
         text.contains("No packet arrived") && text.contains(remedy) && !text.contains("capacity"),
@@ -370,6 +372,9 @@ fn faulty_segmentation_of_an_interface_is_no_capacity() {
         let text = commentary(segmentation, unique);
         assert!(!text.contains(remedy) && text.contains("capacity"), "{text}");
     }
+    // A host reports any text.
+    let text = commentary_on("x;reboot", Some(true), 0);
+    assert!(text.contains("`ethtool -K 'x;reboot' tx-udp-segmentation off`"), "{text}");
 }
 
 #[test]
