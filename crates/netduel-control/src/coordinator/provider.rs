@@ -111,9 +111,7 @@ impl Conductor<'_> {
     /// Reads the NICs of an arm again after a trial, in its guests: a call of the provider takes seconds, and a guest shows in a moment whether
     /// another program has switched a NIC. Trials that take virtual functions away themselves are judged by their events and counters.
     pub(super) fn confirm_guests(&mut self, arm: &Arm, workload: &Workload) -> Result<(), TrialError> {
-        let moves = |treatment: &Treatment| {
-            matches!(treatment.action, TreatmentAction::Vf { .. } | TreatmentAction::Pci { .. })
-        };
+        let moves = |treatment: &Treatment| treatment.action.takes_function();
         let has_events = !workload.traffic.facts().events.is_empty();
         if has_events || bypasses_kernel(workload) || arm.treatments.iter().any(moves) {
             return Ok(());

@@ -163,6 +163,13 @@ pub enum VfUse {
     NoInterface,
 }
 
+impl VfUse {
+    /// Whether the traffic of its NIC uses it.
+    pub fn carries(self) -> bool {
+        matches!(self, Self::Active | Self::Paired | Self::Idle)
+    }
+}
+
 impl RunBed {
     /// What a bed will be, as far as its file says it: no addresses, ids or facts of guests.
     pub fn planned(bed: &Bed) -> Self {

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use crate::bed::network::BedNetwork;
-use crate::bed::recorded::{BedNic, BedVm, RunBed, VfUse};
+use crate::bed::recorded::{BedNic, BedVm, RunBed};
 use crate::ids::HostName;
 use crate::plan::bed_fault::BedFault;
 use crate::plan::nic_state;
 use crate::plan::proximity;
-use crate::plan::resolved::{Arm, Launch, ResolvedPlan, SshHost, TreatmentAction};
+use crate::plan::resolved::{Arm, Launch, ResolvedPlan, SshHost};
 use crate::plan::spec::PathKind;
 use crate::word::word;
 use crate::workload::{Family, Role};
@@ -172,10 +172,7 @@ impl ResolvedPlan {
 
     fn expectation(&self, arm: &Arm, bed: &RunBed) -> Option<Expectation> {
         let network = arm.network?;
-        let moves = |action: &TreatmentAction| {
-            matches!(action, TreatmentAction::Vf { .. } | TreatmentAction::Pci { .. })
-        };
-        if arm.is_proven() || arm.treatments.iter().any(|treatment| moves(&treatment.action)) {
+        if arm.is_proven() || arm.treatments.iter().any(|treatment| treatment.action.takes_function()) {
             return None;
         }
         let ends = [Role::Client, Role::Server].map(|role| self.vm_of(arm, role, bed));
@@ -222,7 +219,7 @@ struct Expectation {
 /// The interface of the virtual function that carries the traffic of a NIC.
 fn carrying_vf(nic: &BedNic) -> Option<&str> {
     let vf = nic.seen.as_ref()?.vf.as_ref()?;
-    matches!(vf.state, VfUse::Active | VfUse::Paired | VfUse::Idle).then_some(vf.name.as_str())
+    vf.state.carries().then_some(vf.name.as_str())
 }
 
 /// `vm1, vm2`, or `none`.
@@ -234,7 +231,7 @@ fn listed<'t>(names: impl Iterator<Item = &'t str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bed::{Bed, BedType, Placement, SeenNic, SeenVf, VmFacts};
+    use crate::bed::{Bed, BedType, Placement, SeenNic, SeenVf, VfUse, VmFacts};
     use crate::plan::parse;
 
     fn nic(name: &str, network: BedNetwork, addresses: &[&str]) -> BedNic {

@@ -22,6 +22,11 @@ impl TreatmentAction {
             Self::Sysctl { .. } | Self::Rps { .. } | Self::Xps { .. } | Self::IrqAffinity { .. } => false,
         }
     }
+
+    /// Whether it takes a virtual function away, so that the traffic has another path than the NIC showed before.
+    pub fn takes_function(&self) -> bool {
+        matches!(self, Self::Vf { .. } | Self::Pci { .. })
+    }
 }
 
 impl Arm {

@@ -8,7 +8,7 @@ use netduel_model::metric::{Metric, Scale};
 use netduel_model::plan::spec::PathKind;
 use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_model::published::{Figure, Measure, Packets, Publication, figures, packets};
-use netduel_model::workload::WorkUnit;
+use netduel_model::workload::{Role, WorkUnit};
 use netduel_stats::paired::{self, Estimate};
 
 use super::sizes::common_size;
@@ -288,12 +288,16 @@ pub(crate) fn is_about(
     path == Some(figure.path) && figure.has_traffic_of(&arm.workload)
 }
 
-/// The path of an arm: that which it proves, or on a bed that of the client's NIC, as its guest shows it.
+/// The path of an arm: that which it proves, or on a bed that of the NICs of both ends, as the guests showed them when the run began. Absent
+/// where the ends differ, and where a treatment then takes a virtual function away.
 fn path(arm: &Arm, plan: &ResolvedPlan, bed: Option<&RunBed>) -> Option<PathKind> {
-    let of_nic = || {
-        let vm = bed?.vm(plan.hosts.get(&arm.pair.client)?.vm.as_deref()?)?;
+    let of_nic = |role: Role| {
+        let vm = bed?.vm(plan.hosts.get(arm.pair.host(role))?.vm.as_deref()?)?;
         let seen = vm.nic_in(arm.network?)?.seen.as_ref()?;
-        Some(if seen.vf.is_some() { PathKind::Vf } else { PathKind::Synthetic })
+        let carries = seen.vf.as_ref().is_some_and(|vf| vf.state.carries());
+        Some(if carries { PathKind::Vf } else { PathKind::Synthetic })
     };
-    arm.expect_path.or_else(of_nic)
+    let stays = !arm.treatments.iter().any(|treatment| treatment.action.takes_function());
+    let of_both = || of_nic(Role::Client).filter(|path| stays && of_nic(Role::Server) == Some(*path));
+    arm.expect_path.or_else(of_both)
 }

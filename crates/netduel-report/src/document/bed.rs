@@ -156,8 +156,7 @@ fn seen(vm: &BedVm, nic: &BedNic) -> Option<(String, bool)> {
             format!("virtual function {}{}{model}: {}", vf.name, driver(&vf.driver), state(vf.state))
         }
     };
-    let is_used =
-        seen.vf.as_ref().is_some_and(|vf| matches!(vf.state, VfUse::Active | VfUse::Paired | VfUse::Idle));
+    let is_used = seen.vf.as_ref().is_some_and(|vf| vf.state.carries());
     Some((format!("{}{}, {below}", seen.interface, driver(&seen.driver)), is_used))
 }
 

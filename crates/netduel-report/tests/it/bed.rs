@@ -1,9 +1,15 @@
 //! The section "Test bed", its prices and its drawing, and the published figures beside those of a run.
+use std::collections::BTreeSet;
+
 use netduel_model::bed::{
     Bed, BedNetwork, BedNic, BedType, BedVm, Placement, RunBed, SeenNic, SeenVf, VfUse, VmFacts, parse,
 };
-use netduel_model::plan::spec::PathKind;
+use netduel_model::plan::spec::{PathKind, Side as Ends};
+use netduel_model::plan::{Treatment, TreatmentAction};
+use netduel_model::published::publication_named;
 use netduel_model::run::Run;
+use netduel_report::analysis::compare::{Side, compare};
+use netduel_report::analysis::published::{Published, PublishedFigure};
 use netduel_report::{analyse_run, document, html, markdown, terminal};
 
 use crate::builder::{Recipe, build};
@@ -310,4 +316,51 @@ fn published_figures_of_the_size_stand_beside_the_own_ones() {
     assert!(after.contains("Standard_DS15_v2") && !after.contains("share"), "{after}");
     let page = html::page(&document(&other));
     assert!(page.contains("Published figures: Stress Testing Azure Accelerated Networking"), "no reference");
+}
+
+/// The paths of the published figures that are compared with the values of the second arm.
+fn compared_paths(run: &Run) -> BTreeSet<PathKind> {
+    let analysis = analyse_run(run);
+    let publication = publication_named("azure-stress-2018").unwrap();
+    let compared = compare(&[Side::of(run, &analysis)], &[publication]);
+    let is_of_arm =
+        |figure: &&PublishedFigure| figure.values.iter().any(|value| value.arm.as_str() == "accelerated");
+    let path = |figure: &PublishedFigure| match figure.figure {
+        Published::Figure(figure) => Some(figure.path),
+        Published::Packets(_) => None,
+    };
+    compared.published.iter().filter(is_of_arm).filter_map(path).collect()
+}
+
+#[test]
+fn published_figures_beside_an_arm_are_those_of_the_path_of_its_trials() {
+    let mut run = run();
+    for (host, vm) in run.header.plan.hosts.values_mut().zip(["vm1", "vm2"]) {
+        host.vm = Some(vm.to_owned());
+    }
+    let arm = &mut run.header.plan.arms[1];
+    (arm.expect_path, arm.network) = (None, Some(BedNetwork::Accelerated));
+    let [vf, synthetic, none] = [&[PathKind::Vf][..], &[PathKind::Synthetic], &[]]
+        .map(|paths| paths.iter().copied().collect::<BTreeSet<_>>());
+    assert_eq!(compared_paths(&run), vf);
+    // The guests show the virtual function before the trials take it away.
+    let interface = || "eth2".to_owned();
+    for (action, on) in [
+        (TreatmentAction::Vf { interface: interface() }, Ends::Both),
+        (TreatmentAction::Vf { interface: interface() }, Ends::Server),
+        (TreatmentAction::Pci { interface: interface() }, Ends::Client),
+    ] {
+        run.header.plan.arms[1].treatments = vec![Treatment { action, on }];
+        assert_eq!(compared_paths(&run), none);
+    }
+    // Each trial proves it.
+    run.header.plan.arms[1].expect_path = Some(PathKind::Synthetic);
+    assert_eq!(compared_paths(&run), synthetic);
+    let arm = &mut run.header.plan.arms[1];
+    (arm.expect_path, arm.treatments) = (None, Vec::new());
+    for (vm, expected) in [(0, &none), (1, &synthetic)] {
+        let nic = &mut run.header.bed.as_mut().unwrap().vms[vm].nics[2];
+        nic.seen.as_mut().unwrap().vf.as_mut().unwrap().state = VfUse::Down;
+        assert_eq!(&compared_paths(&run), expected);
+    }
 }

@@ -128,9 +128,7 @@ pub(super) fn lab_path(treatments: &[Treatment]) -> Option<LabPath> {
 
 /// Whether a treatment takes the virtual function away.
 pub(super) fn moves(treatments: &[Treatment]) -> bool {
-    treatments
-        .iter()
-        .any(|treatment| matches!(treatment.action, TreatmentAction::Vf { .. } | TreatmentAction::Pci { .. }))
+    treatments.iter().any(|treatment| treatment.action.takes_function())
 }
 
 /// Notes keys that this kind of change needs and that are missing, and those that it has no use for.
