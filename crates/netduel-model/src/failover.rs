@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::recorded::IntervalSample;
+use crate::shell;
 use crate::units::{Nanos, PerSecond};
 use crate::word::word;
 use crate::workload::terms::Side;
@@ -81,8 +82,11 @@ impl fmt::Display for PathEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let on = word(&self.on);
         let interface = self.interface.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
-        let command =
-            if self.command.is_empty() { String::new() } else { format!(" `{}`", self.command.join(" ")) };
+        let command = if self.command.is_empty() {
+            String::new()
+        } else {
+            format!(" `{}`", shell::line(&self.command))
+        };
         write!(f, "{}{command} at {} ({on}{interface})", self.kind, self.at)
     }
 }

@@ -1,6 +1,7 @@
 //! A command of the user's, and the one that undoes it.
 use std::time::Duration;
 
+use netduel_model::shell;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -32,11 +33,15 @@ impl Original for CommandOriginal {
     }
 
     fn what(&self) -> String {
-        format!("`{}`", self.command.join(" "))
+        match self.command.as_slice() {
+            // A program, or the change of a caller in words.
+            [one] => format!("`{one}`"),
+            words => format!("`{}`", shell::line(words)),
+        }
     }
 
     fn by_hand(&self) -> String {
-        format!("`{}`", self.undo.join(" "))
+        format!("`{}`", shell::line(&self.undo))
     }
 
     fn mark(&self) -> Option<&str> {
@@ -118,5 +123,13 @@ mod tests {
         let (original, _) = hold("accelerated networking of n off", &undo, Duration::from_secs(9)).unwrap();
         assert_eq!(original.what(), "`accelerated networking of n off`");
         assert_eq!((original.by_hand().as_str(), original.limit()), ("`az start`", Duration::from_secs(9)));
+    }
+
+    #[test]
+    fn commands_in_messages_are_those_of_the_plan_when_a_shell_reads_them() {
+        let words = |script: &str| ["sh", "-c", script].map(str::to_owned);
+        let (original, _) = prepare(&words("echo 1 > /a"), &words("echo 0 > /a b; true")).unwrap();
+        assert_eq!(original.what(), "`sh -c 'echo 1 > /a'`");
+        assert_eq!(original.by_hand(), "`sh -c 'echo 0 > /a b; true'`");
     }
 }

@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use netduel_control::protocol::COMMAND_TIMEOUT_NS;
+use netduel_model::shell;
 use netduel_sys::clock::monotonic_ns;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
@@ -31,7 +32,7 @@ const ROUNDS: usize = 50;
 
 /// A command that could not be run to a good end.
 pub(super) fn failed(words: &[String], how: String, stderr: String) -> TreatmentError {
-    TreatmentError::Command { command: words.join(" "), how, stderr }
+    TreatmentError::Command { command: shell::line(words), how, stderr }
 }
 
 /// Runs a command to its end, within [`DEADLINE`].
@@ -211,7 +212,7 @@ mod tests {
         let mark = format!("mark-{}", getpid().as_raw_nonzero());
         let hang = words(&["sh", "-c", "setsid sleep 1000 & exec sleep 1000"]);
         let failed = run_within(&hang, &mark, Duration::from_millis(200)).unwrap_err().to_string();
-        assert!(failed.contains("longer than 0.2 s") && failed.contains("`sh -c setsid sleep"), "{failed}");
+        assert!(failed.contains("longer than 0.2 s") && failed.contains("`sh -c 'setsid sleep"), "{failed}");
         assert!(failed.contains("was stopped; shorten it"), "{failed}");
         assert!(marked(format!("{MARK}={mark}").as_bytes(), soon_ns()).is_empty());
     }

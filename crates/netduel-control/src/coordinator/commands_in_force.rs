@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use netduel_model::failover::PathEvent;
 use netduel_model::ids::HostName;
 use netduel_model::plan::TreatmentAction;
+use netduel_model::shell;
 use netduel_model::workload::Role;
 
 /// What became of a command whose host was started again.
@@ -22,7 +23,7 @@ struct Made {
 impl Made {
     /// What became of it, and how to undo it by hand.
     fn words(&self, fate: &str) -> String {
-        format!("`{}` {fate}; by hand: `{}`", self.command.join(" "), self.undo.join(" "))
+        format!("`{}` {fate}; by hand: `{}`", shell::line(&self.command), shell::line(&self.undo))
     }
 }
 
@@ -114,5 +115,15 @@ mod tests {
         let commands = with_one(&host);
         let lost: Vec<(&HostName, String)> = commands.lost().collect();
         assert_eq!(lost, [(&host, format!("`set on` {LOST}; by hand: `set off`"))]);
+    }
+
+    #[test]
+    fn commands_that_are_left_are_those_of_the_plan_when_a_shell_reads_them() {
+        let words = |script: &str| ["sh", "-c", script].map(str::to_owned).to_vec();
+        let made = Made { command: words("echo 1 > /a"), undo: words("echo 0 > /a b") };
+        assert_eq!(
+            made.words(LOST),
+            format!("`sh -c 'echo 1 > /a'` {LOST}; by hand: `sh -c 'echo 0 > /a b'`")
+        );
     }
 }

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
+use netduel_model::shell;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::agents::{Arrival, Ended, LaunchError};
@@ -64,7 +65,7 @@ impl AgentProcess {
                 }
                 _ => LaunchError::Spawn {
                     host: host.to_owned(),
-                    command: argv.join(" "),
+                    command: shell::line(argv),
                     program: program.clone(),
                     source,
                 },

@@ -3,6 +3,7 @@
 use super::problem::one_of;
 use super::resolved::ResolvedPlan;
 use super::uses::HostUses;
+use crate::shell;
 use crate::sysctl::{BESIDE_NET, NET, is_permitted};
 
 /// What a plan may do beside traffic and changes of the network.
@@ -36,7 +37,7 @@ impl Permissions {
         (!self.commands).then(|| Forbidden {
             wrong: format!(
                 "runs `{}`, and --no-commands forbids programs that a plan names",
-                words.join(" ")
+                shell::line(words)
             ),
             allowed: "read what it does, then leave out --no-commands".to_owned(),
         })

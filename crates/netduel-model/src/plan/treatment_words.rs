@@ -1,6 +1,7 @@
 //! Treatments in words, for reports, progress and errors. It changes and checks nothing.
 use super::resolved::TreatmentAction;
 use super::tuning::CoreChoice;
+use crate::shell;
 use crate::units::plural;
 
 impl TreatmentAction {
@@ -41,7 +42,7 @@ impl TreatmentAction {
                 format!("accelerated networking of {nic} {}", if *accelerated { "on" } else { "off" })
             }
             Self::AzurePlacement { vm, group, .. } => format!("{vm} in the proximity group {group}"),
-            Self::Command { command, .. } => format!("`{}`", command.join(" ")),
+            Self::Command { command, .. } => format!("`{}`", shell::line(command)),
         }
     }
 }

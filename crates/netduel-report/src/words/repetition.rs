@@ -19,14 +19,14 @@ pub fn commands(run: &Run) -> Vec<String> {
     let bed = run.header.bed.as_ref();
     let mut command = vec!["netduel".to_owned()];
     command.extend(bed.map(|_| "azure".to_owned()));
-    command.extend(["run".to_owned(), shell::word(&plan)]);
+    command.extend(["run".to_owned(), plan]);
     command.extend(bed.into_iter().flat_map(|bed| ["--bed".to_owned(), bed_word(bed)]));
     // The text of the plan has neither the options of the command line nor the second arm of an A/A run. On a bed the overrides have it.
     if bed.is_none() && run.header.plan.design.aa && !sets_aa(&run.header.plan_text) {
         command.push("--aa".to_owned());
     }
     for setting in &run.header.annotations.overrides {
-        command.extend(["--set".to_owned(), shell::word(setting)]);
+        command.extend(["--set".to_owned(), setting.clone()]);
     }
     if run.header.plan.design.seed != Some(run.header.seed) {
         let words = seed(run.header.seed, bed.is_some());
@@ -35,7 +35,7 @@ pub fn commands(run: &Run) -> Vec<String> {
         }
         command.extend(words);
     }
-    lines.push(command.join(" "));
+    lines.push(shell::line(&command));
     if run.header.plan.compares() {
         let budget = if run.header.plan.design.budget.is_some() { " --set budget=TIME" } else { "" };
         lines.push(format!("# for more blocks append: --set blocks_max=NUMBER{budget}"));

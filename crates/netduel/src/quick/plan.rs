@@ -9,6 +9,7 @@ use netduel_model::plan::spec::{
 };
 use netduel_model::plan::{self, ResolvedPlan};
 use netduel_model::run::QUICK_TEST;
+use netduel_model::shell;
 use netduel_model::units::{BitRate, Nanos};
 use netduel_model::workload::{Direction, Family};
 use netduel_report::words;
@@ -161,7 +162,7 @@ impl Test {
         command: &[String],
     ) -> Result<String, Failure> {
         let file = plan::text_of(&self.spec(common, at, address)?).unwrap_or_default();
-        Ok(format!("{QUICK_TEST}\n# {}\n\n{file}", words::plain(&command.join(" "))))
+        Ok(format!("{QUICK_TEST}\n# {}\n\n{file}", words::plain(&shell::line(command))))
     }
 
     fn spec(&self, common: &CommonArgs, at: &str, address: IpAddr) -> Result<PlanSpec, Failure> {
@@ -288,7 +289,7 @@ mod tests {
             "tcp far -P 8 -n 1G --engine copy --pin-client 0,2 -C cubic",
         ] {
             let (test, common) = tcp(words);
-            let command = [words.to_owned()];
+            let command: Vec<String> = words.split(' ').map(str::to_owned).collect();
             let text = test.plan_text(&common, "far:5210", ANY_IPV4, &command).expect("it is a plan");
             assert!(text.starts_with(&format!("{QUICK_TEST}\n# {words}\n")), "{text}");
             let read = plan::parse(&text, "quick.toml").unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -297,6 +298,14 @@ mod tests {
             assert_eq!(read.hosts, own.hosts, "{text}");
             assert!(read.design.aa, "{text}");
         }
+    }
+
+    #[test]
+    fn stored_command_keeps_its_words_apart() {
+        let (test, common) = tcp("tcp far");
+        let command = ["netduel", "tcp", "far", "--note", "rack=a b"].map(str::to_owned);
+        let text = test.plan_text(&common, "far:5210", ANY_IPV4, &command).expect("it is a plan");
+        assert!(text.starts_with(&format!("{QUICK_TEST}\n# netduel tcp far --note 'rack=a b'\n")), "{text}");
     }
 
     #[test]

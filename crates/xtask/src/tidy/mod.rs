@@ -1,5 +1,6 @@
 //! `tidy`: the rules of this workspace that no other tool checks. Reads files and changes nothing.
 mod circles;
+mod command_lines;
 mod dependencies;
 mod documents;
 mod everywhere;
@@ -22,11 +23,12 @@ use violation::Violation;
 type Rules = fn(&Tree, &mut Vec<Violation>);
 
 /// Every group. Each is a file of this module.
-const RULES: [Rules; 8] = [
+const RULES: [Rules; 9] = [
     rust::check,
     panics::check,
     spaces::check,
     messages::check,
+    command_lines::check,
     circles::check,
     dependencies::check,
     documents::check,
