@@ -46,19 +46,19 @@ fn figures(run: &Run, trial: &Trial, machines: &Machines) -> Vec<Row> {
     let none = vec![Row::default()];
     let Some(arm) = run.header.plan.arm(&trial.slot.arm) else { return none };
     let Some(workload) = arm.workload(&trial.slot.workload) else { return none };
+    let is_shared = machines.shared(trial);
     let figures: Vec<_> = workload
         .traffic
         .facts()
         .possible_metrics
         .iter()
         .filter_map(|metric| {
-            let is_shared = machines.shared(&arm.pair);
             let value = value_of(*metric, workload, trial, is_shared)?;
             let bound = bound_of(*metric, workload, trial, is_shared);
             let doubt = metric.is_cpu().then(|| contention(workload, trial, is_shared)).flatten();
             Some(Row { metric: metric.key(), unit: metric.unit(), value: Some(value), bound, doubt })
         })
-        .chain(counts(&datagrams_of(workload, trial, machines.shared(&arm.pair))))
+        .chain(counts(&datagrams_of(workload, trial, is_shared)))
         .chain(requests(&workload.traffic, trial))
         .collect();
     if figures.is_empty() { none } else { figures }

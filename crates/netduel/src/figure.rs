@@ -8,7 +8,7 @@ use netduel_report::analysis::{Bound, Machines, bound_of, value_of};
 pub fn trial_value(plan: &ResolvedPlan, trial: &Trial, metric: Metric) -> Option<(f64, Option<Bound>)> {
     let arm = plan.arm(&trial.slot.arm)?;
     let workload = arm.workload(&trial.slot.workload)?;
-    let is_shared = Machines::new(plan, None).shared(&arm.pair);
+    let is_shared = Machines::new(plan, None).shared(trial);
     let value = value_of(metric, workload, trial, is_shared)?;
     Some((value, bound_of(metric, workload, trial, is_shared)))
 }

@@ -79,7 +79,7 @@ impl ResolvedPlan {
     /// The arm that exchanges its hosts with an arm.
     pub fn counterpart(&self, arm: &Arm) -> Option<&Arm> {
         let mut others = self.arms.iter().filter(|other| other.name != arm.name && other.can_cross(arm));
-        others.next().filter(|_| self.design.crossover)
+        self.design.crossover.then(|| others.next()).flatten()
     }
 
     /// An arm as it is in a block: in the second half of a crossover on the hosts of its counterpart.
@@ -104,10 +104,15 @@ impl ResolvedPlan {
             .map_or_else(|| first.to_string(), |other| format!("{first}, then {}", other.pair.host(role)))
     }
 
+    /// The hosts of an arm in each half of a crossover; without one its only pair.
+    pub fn pairs_of<'p>(&'p self, arm: &'p Arm) -> impl Iterator<Item = &'p Pair> {
+        let pairs = [Some(&arm.pair), self.counterpart(arm).map(|other| &other.pair)];
+        pairs.into_iter().flatten()
+    }
+
     /// All hosts that an arm uses in a run.
     pub fn hosts_of<'p>(&'p self, arm: &'p Arm) -> impl Iterator<Item = &'p HostName> {
-        let pairs = [Some(&arm.pair), self.counterpart(arm).map(|other| &other.pair)];
-        pairs.into_iter().flatten().flat_map(|pair| [&pair.client, &pair.server])
+        self.pairs_of(arm).flat_map(|pair| [&pair.client, &pair.server])
     }
 
     /// Every arm as it is in any block.

@@ -56,13 +56,12 @@ fn changes_values(
         | Warning::ClockStep { .. }
         | Warning::SettingsRestored { .. }
         | Warning::TimestampsIncomplete { .. } => false,
-        // A translator on both paths delays both alike.
+        // A translator on both paths delays both alike, and so does that of a pair which both have in a crossover.
         Warning::AddressTranslated { client, server, .. } => {
             let is_translated = |name: &ArmName| {
-                analysis
-                    .plan
-                    .arm(name)
-                    .is_some_and(|arm| arm.pair.client == *client && arm.pair.server == *server)
+                let plan = &analysis.plan;
+                let mut pairs = plan.arm(name).into_iter().flat_map(|arm| plan.pairs_of(arm));
+                pairs.any(|pair| pair.client == *client && pair.server == *server)
             };
             compared.iter().filter(|name| is_translated(name)).count() == 1
         }

@@ -5,7 +5,7 @@ use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::warning::{OTHERS_SHARE_MAX, STEAL_SHARE_MAX};
 use netduel_model::workload::{Role, Workload};
 
-use super::machine;
+use super::machine::{self, Machines};
 
 /// Hosts on which other processes used so much CPU time that CPU metrics are overstated, with their share. Empty for generators outside
 /// netduel (the kernel's, testpmd): they are not other processes, but their time cannot be separated from that of others.
@@ -31,9 +31,12 @@ pub fn contention_of(workload: &Workload, trial: &Trial, shared_machine: bool) -
 pub(super) fn contended_blocks(
     workload: &Workload,
     trials: &[&Trial],
-    shared_machine: bool,
+    machines: &Machines,
 ) -> BTreeMap<u32, f64> {
-    let share = |trial: &&Trial| Some((trial.slot.block, contention_of(workload, trial, shared_machine)?));
+    let share = |trial: &&Trial| {
+        let share = contention_of(workload, trial, machines.shared(trial))?;
+        Some((trial.slot.block, share))
+    };
     trials.iter().filter_map(share).collect()
 }
 

@@ -172,13 +172,13 @@ pub(super) fn of_workload(
     CounterKind::ALL
         .into_iter()
         .map(|kind| {
-            let value = |arm: &Arm, workload: &Workload, trial: &Trial| {
-                Some((trial.slot.block, of_trial(kind, workload, trial, machines.shared(&arm.pair))?))
+            let value = |workload: &Workload, trial: &Trial| {
+                Some((trial.slot.block, of_trial(kind, workload, trial, machines.shared(trial))?))
             };
             let by_block: Vec<Vec<(u32, f64)>> = arms
                 .iter()
-                .map(|(arm, workload, trials)| {
-                    trials.iter().filter_map(|trial| value(arm, workload, trial)).collect()
+                .map(|(_, workload, trials)| {
+                    trials.iter().filter_map(|trial| value(workload, trial)).collect()
                 })
                 .collect();
             let of_arm = |values: &Vec<(u32, f64)>| {

@@ -4,9 +4,12 @@
 //! Interfaces count in two ways. Most count frames as on the wire, each with its headers. A virtual interface that accepts
 //! segments of 64 KiB counts such a segment as one packet with one header. So for P bytes of payload in N packets with H bytes of
 //! headers each, P + N * H must match either with the interface's own N, or with that of TCP or UDP.
+use std::collections::BTreeMap;
+
+use netduel_model::ids::HostName;
 use netduel_model::observation::{InterfaceDelta, Presence};
 use netduel_model::packet_path::PacketPath;
-use netduel_model::plan::Arm;
+use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_model::sample::EndReport;
 use netduel_model::snapshot::LOOPBACK;
 use netduel_model::trial::Trial;
@@ -203,30 +206,39 @@ struct Disagreement {
 }
 
 /// The warnings of a workload on an arm: at most one per host, for the trial with the largest mismatch.
-pub(super) fn disagreements(arm: &Arm, workload: &Workload, trials: &[&Trial]) -> Vec<Warning> {
-    [Role::Client, Role::Server]
-        .into_iter()
-        .filter_map(|role| {
-            let all: Vec<Disagreement> =
-                trials.iter().filter_map(|trial| at_end(arm, workload, trial, role)).collect();
-            let count = all.len() as u32;
-            let worst = all.into_iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
-            Some(Warning::CountsDisagree {
-                arm: arm.name.clone(),
-                workload: workload.name.clone(),
-                host: arm.pair.host(role).clone(),
-                interface: worst.interface,
-                sent: worst.sent,
-                counted_bytes: worst.counted as u64,
-                expected_min_bytes: worst.range.min as u64,
-                expected_max_bytes: worst.range.max as u64,
-                sender_bytes: worst.sender as u64,
-                receiver_bytes: worst.receiver as u64,
-                cause: worst.cause,
-                trials: count,
-            })
+pub(super) fn disagreements(
+    plan: &ResolvedPlan,
+    arm: &Arm,
+    workload: &Workload,
+    trials: &[&Trial],
+) -> Vec<Warning> {
+    let by_host = [Role::Client, Role::Server].into_iter().flat_map(|role| {
+        let mut by_host: BTreeMap<&HostName, Vec<Disagreement>> = BTreeMap::new();
+        for trial in trials {
+            let host = plan.pair_in(arm, trial.slot.block).host(role);
+            by_host.entry(host).or_default().extend(at_end(arm, workload, trial, role));
+        }
+        by_host
+    });
+    let warning = |(host, all): (&HostName, Vec<Disagreement>)| {
+        let count = all.len() as u32;
+        let worst = all.into_iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
+        Some(Warning::CountsDisagree {
+            arm: arm.name.clone(),
+            workload: workload.name.clone(),
+            host: host.clone(),
+            interface: worst.interface,
+            sent: worst.sent,
+            counted_bytes: worst.counted as u64,
+            expected_min_bytes: worst.range.min as u64,
+            expected_max_bytes: worst.range.max as u64,
+            sender_bytes: worst.sender as u64,
+            receiver_bytes: worst.receiver as u64,
+            cause: worst.cause,
+            trials: count,
         })
-        .collect()
+    };
+    by_host.filter_map(warning).collect()
 }
 
 /// The larger mismatch of the two directions at one end.

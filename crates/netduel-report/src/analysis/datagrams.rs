@@ -15,6 +15,7 @@ use netduel_stats::summary;
 
 use super::counted::rate_on_its_clock;
 use super::figures;
+use super::machine::Machines;
 
 /// An interface with fewer bytes than this share of the payload did not carry the datagrams, or does not count them.
 const BYTES_SHARE_MIN: f64 = 0.9;
@@ -122,9 +123,9 @@ pub struct FlowPorts {
 }
 
 /// Both directions of each trial, ordered by block; empty for other traffic.
-pub(super) fn ways(workload: &Workload, trials: &[&Trial], shared_machine: bool) -> Vec<DatagramDirection> {
+pub(super) fn ways(workload: &Workload, trials: &[&Trial], machines: &Machines) -> Vec<DatagramDirection> {
     let mut all: Vec<DatagramDirection> =
-        trials.iter().flat_map(|trial| of_trial(workload, trial, shared_machine)).collect();
+        trials.iter().flat_map(|trial| of_trial(workload, trial, machines.shared(trial))).collect();
     all.sort_by_key(|way| (way.block, way.sender));
     all
 }

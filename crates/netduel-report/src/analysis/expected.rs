@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 
 use netduel_model::ids::HostName;
-use netduel_model::plan::{Arm, ResolvedPlan};
+use netduel_model::plan::{Arm, Pair, ResolvedPlan};
 use netduel_model::size;
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::units::human_bit_rate;
@@ -59,6 +59,16 @@ pub fn of(
     arm: &Arm,
     workload: &Workload,
 ) -> Option<Expected> {
+    of_pair(plan, hosts, (arm, &arm.pair), workload)
+}
+
+/// The same for an arm on the hosts that it has in a half of a crossover.
+pub(super) fn of_pair(
+    plan: &ResolvedPlan,
+    hosts: &BTreeMap<HostName, HostSnapshot>,
+    (arm, pair): (&Arm, &Pair),
+    workload: &Workload,
+) -> Option<Expected> {
     let senders: &[Role] = match workload.traffic.facts().bulk? {
         Direction::Up => &[Role::Client],
         Direction::Down => &[Role::Server],
@@ -66,7 +76,7 @@ pub fn of(
     };
     let of_sender = |role: &Role| match arm.expect_mbps {
         Some(mbps) => Some(Expected::planned(mbps, "the expected rate of the pair".to_owned())),
-        None => of_host(plan, hosts, arm.pair.host(*role)),
+        None => of_host(plan, hosts, pair.host(*role)),
     };
     let limits: Vec<Expected> = senders.iter().map(of_sender).collect::<Option<_>>()?;
     let by_sender: Vec<(Role, Expected)> = senders.iter().copied().zip(limits.iter().cloned()).collect();

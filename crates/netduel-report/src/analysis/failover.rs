@@ -13,6 +13,7 @@ use super::clocks::Clocks;
 pub use super::dip::Dip;
 use super::dip::dip;
 use super::direction::{DirectionFigures, Seen};
+use super::machine::Machines;
 use crate::total::{self, Total};
 
 /// Maximum time between the end of an event and the start of an outage that belongs to it.
@@ -351,7 +352,7 @@ pub(super) fn recovery(workload: &Workload, trial: &Trial, shared: bool) -> Opti
 }
 
 /// The effects of the events of an arm.
-pub(super) fn of_arm(workload: &Workload, trials: &[&Trial], shared: bool) -> Option<ArmFailover> {
+pub(super) fn of_arm(workload: &Workload, trials: &[&Trial], machines: &Machines) -> Option<ArmFailover> {
     let Facts { probes: Some(_), events, .. } = workload.traffic.facts() else { return None };
     let figures = |event: &PathEvent| EventFigures {
         event: event.clone(),
@@ -368,7 +369,7 @@ pub(super) fn of_arm(workload: &Workload, trials: &[&Trial], shared: bool) -> Op
         lines: Vec::new(),
     };
     for trial in trials {
-        let Some((ways, error)) = ways(workload, trial, shared) else { continue };
+        let Some((ways, error)) = ways(workload, trial, machines.shared(trial)) else { continue };
         match error {
             Some(error) => arm.clock_error_ns = arm.clock_error_ns.max(error),
             None => arm.clock_unknown += 1,

@@ -8,6 +8,7 @@ use netduel_model::workload::{Role, Traffic, Workload};
 use netduel_stats::histogram::Histogram;
 
 use super::counted::{self, Counted, rate_on_its_clock};
+use super::machine::Machines;
 use super::{machine, requests, responsiveness, search};
 use crate::total::total_of_known;
 
@@ -22,12 +23,11 @@ pub(super) fn by_block(
     metric: Metric,
     workload: &Workload,
     trials: &[&Trial],
-    shared_machine: bool,
+    machines: &Machines,
 ) -> Vec<(u32, f64)> {
-    let mut values: Vec<(u32, f64)> = trials
-        .iter()
-        .filter_map(|trial| Some((trial.slot.block, value_of(metric, workload, trial, shared_machine)?)))
-        .collect();
+    let value = |trial: &Trial| value_of(metric, workload, trial, machines.shared(trial));
+    let mut values: Vec<(u32, f64)> =
+        trials.iter().filter_map(|trial| Some((trial.slot.block, value(trial)?))).collect();
     values.sort_by_key(|(block, _)| *block);
     values
 }

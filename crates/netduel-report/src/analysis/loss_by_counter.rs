@@ -6,6 +6,7 @@ use netduel_model::trial::Trial;
 use netduel_model::workload::Role;
 
 use super::DatagramDirection;
+use super::machine::Machines;
 use super::packets::interface_of;
 use crate::total::{self, Total};
 
@@ -35,7 +36,7 @@ impl LostPackets {
 pub(super) fn of_trials(
     trials: &[&Trial],
     ways: &[&DatagramDirection],
-    shared: bool,
+    machines: &Machines,
 ) -> Option<Vec<LostPackets>> {
     let mut places: BTreeMap<(String, Role), u64> = BTreeMap::new();
     let mut unnamed = 0;
@@ -43,7 +44,7 @@ pub(super) fn of_trials(
         let lost = way.lost?;
         let Some(trial) = trials.iter().find(|trial| trial.slot.block == way.block) else { continue };
         let mut left = lost.all;
-        for (place, end, count) in named(trial, way, lost.at_socket, shared) {
+        for (place, end, count) in named(trial, way, lost.at_socket, machines.shared(trial)) {
             let count = count.min(left);
             left -= count;
             if count > 0 {

@@ -1,7 +1,7 @@
 //! Hosts that share a machine, and CPU time of each machine by class.
 use std::collections::BTreeMap;
 
-use netduel_model::ids::HostName;
+use netduel_model::ids::{ArmName, HostName};
 use netduel_model::observation::{CoreTime, Observation};
 use netduel_model::plan::{Arm, Launch, Pair, ResolvedPlan};
 use netduel_model::run::RunHeader;
@@ -9,6 +9,7 @@ use netduel_model::trial::Trial;
 use netduel_model::workload::Role;
 use netduel_stats::summary::median;
 
+use super::halves::Halves;
 use crate::words::end_and_host;
 
 /// The kernel counts CPU time in hundredths of a second. An observation shorter than ten of them has no CPU time, nanoseconds.
@@ -82,42 +83,47 @@ impl CoreShare {
     }
 }
 
-/// The hosts of a run that share a machine.
+/// The trials of a run whose hosts share a machine.
 #[derive(Debug, Clone)]
 pub struct Machines {
-    shared: BTreeMap<(HostName, HostName), bool>,
+    shared: BTreeMap<ArmName, Halves<bool>>,
 }
 
 impl Machines {
     /// From the snapshots; without them, from the launchers of the plan.
     pub fn new(plan: &ResolvedPlan, header: Option<&RunHeader>) -> Self {
-        let mut shared = BTreeMap::new();
-        for Pair { client, server } in plan.arms.iter().map(|arm| &arm.pair) {
-            let snapshots =
-                header.and_then(|header| Some((header.hosts.get(client)?, header.hosts.get(server)?)));
-            let with_boot_id = snapshots.filter(|(a, b)| a.boot_id.is_some() && b.boot_id.is_some());
-            let here = |name: &HostName| {
-                plan.hosts.get(name).is_some_and(|host| {
-                    !matches!(
-                        host.launch,
-                        Launch::Command { .. } | Launch::Ssh(_) | Launch::Paired { .. } | Launch::Bed { .. }
-                    )
-                })
-            };
-            let one = client == server
-                || match with_boot_id {
-                    Some((a, b)) => a.same_machine(b),
-                    None => here(client) && here(server),
-                };
-            shared.insert((client.clone(), server.clone()), one);
-        }
-        Self { shared }
+        let of_arm = |arm: &Arm| Halves::new(plan, arm, |pair| are_one(plan, header, pair));
+        Self { shared: plan.arms.iter().map(|arm| (arm.name.clone(), of_arm(arm))).collect() }
     }
 
-    /// Whether both hosts of a pair are one machine.
-    pub fn shared(&self, pair: &Pair) -> bool {
-        self.shared.get(&(pair.client.clone(), pair.server.clone())).copied().unwrap_or(false)
+    /// Whether both hosts of a trial are one machine.
+    pub fn shared(&self, trial: &Trial) -> bool {
+        self.shared.get(&trial.slot.arm).is_some_and(|halves| *halves.of_trial(trial))
     }
+
+    /// Whether both hosts of all these trials of an arm are one machine; absent where they are in one half of a crossover only.
+    pub(super) fn shared_in_all(&self, arm: &ArmName, trials: &[&Trial]) -> Option<bool> {
+        self.shared.get(arm)?.of_all(trials).copied()
+    }
+}
+
+/// Whether both hosts of a pair are one machine.
+fn are_one(plan: &ResolvedPlan, header: Option<&RunHeader>, Pair { client, server }: &Pair) -> bool {
+    let snapshots = header.and_then(|header| Some((header.hosts.get(client)?, header.hosts.get(server)?)));
+    let with_boot_id = snapshots.filter(|(a, b)| a.boot_id.is_some() && b.boot_id.is_some());
+    let here = |name: &HostName| {
+        plan.hosts.get(name).is_some_and(|host| {
+            !matches!(
+                host.launch,
+                Launch::Command { .. } | Launch::Ssh(_) | Launch::Paired { .. } | Launch::Bed { .. }
+            )
+        })
+    };
+    client == server
+        || match with_boot_id {
+            Some((a, b)) => a.same_machine(b),
+            None => here(client) && here(server),
+        }
 }
 
 /// The observations of a trial that cover each machine once; absent when a machine has none. On a shared machine the longer one
@@ -138,19 +144,18 @@ pub(super) fn observations(trial: &Trial, shared_machine: bool) -> Option<Vec<&O
     }
 }
 
-/// CPU time by class on each machine of an arm, over all its valid trials. `hosts`: the words for client and server.
+/// CPU time by class on each machine of an arm, over all its valid trials. `hosts`: the words for client and server. Empty where the hosts are one
+/// machine in one half of a crossover only: the times of one machine and of two have no sum.
 pub(super) fn shares(arm: &Arm, hosts: &[String; 2], trials: &[&Trial], machines: &Machines) -> Vec<Machine> {
+    let Some(shared_machine) = machines.shared_in_all(&arm.name, trials) else { return Vec::new() };
     let [client, server] = hosts;
     let ends = [(Role::Client, client), (Role::Server, server)].map(|(role, host)| end_and_host(role, host));
-    let titles = if machines.shared(&arm.pair) {
-        vec![format!("{}, one machine", ends.join(" and "))]
-    } else {
-        ends.to_vec()
-    };
+    let titles =
+        if shared_machine { vec![format!("{}, one machine", ends.join(" and "))] } else { ends.to_vec() };
     let mut sums: Vec<BTreeMap<u16, (CoreTime, u64)>> = vec![BTreeMap::new(); titles.len()];
     let mut packets: Vec<BTreeMap<u16, u64>> = vec![BTreeMap::new(); titles.len()];
     for trial in trials {
-        let Some(seen) = observations(trial, machines.shared(&arm.pair)) else { continue };
+        let Some(seen) = observations(trial, shared_machine) else { continue };
         for ((sum, packets), observation) in sums.iter_mut().zip(&mut packets).zip(seen) {
             for core in &observation.softnet {
                 let sum: &mut u64 = packets.entry(core.core).or_default();
@@ -202,9 +207,9 @@ fn share(core: &CoreTime, unaccounted_ns: u64) -> Option<CoreShare> {
 
 /// The busy share of the busiest core of each trial (all classes except steal and idle), median over the trials; absent without
 /// observations. Another core may be the busiest in another trial.
-pub(super) fn busiest_core(trials: &[&Trial], shared_machine: bool) -> Option<f64> {
+pub(super) fn busiest_core(trials: &[&Trial], machines: &Machines) -> Option<f64> {
     let of_trial = |trial: &&Trial| {
-        let seen = observations(trial, shared_machine)?.into_iter();
+        let seen = observations(trial, machines.shared(trial))?.into_iter();
         let cores =
             seen.flat_map(|seen| seen.cores.iter().map(|core| (core, core.unaccounted_ns(seen.wall_ns))));
         let shares = cores.filter_map(|(core, unaccounted_ns)| share(core, unaccounted_ns));

@@ -17,6 +17,7 @@ pub mod expected;
 mod explanation;
 mod failover;
 mod figures;
+mod halves;
 mod identities;
 mod limit;
 mod loss_by_counter;
@@ -55,6 +56,7 @@ use netduel_model::workload::{Role, Workload};
 use netduel_stats::sequential;
 
 use crate::inspect::Inspection;
+use halves::Halves;
 
 pub use affected::warnings_about;
 pub use bound::{Bound, bound_of};
@@ -158,21 +160,21 @@ fn workload(
         let of_arm = |trial: &&&Trial| trial.slot.arm == arm.name && &trial.slot.workload == name;
         let trials: Vec<&Trial> = valid.iter().filter(of_arm).copied().collect();
         let all: Vec<&Trial> = counting.iter().filter(of_arm).copied().collect();
-        let shared = machines.shared(&arm.pair);
         let unknown = BTreeMap::new();
         let hosts = header.map_or(&unknown, |header| &header.hosts);
-        let expected = expected::of(plan, hosts, arm, settings);
+        let expected = Halves::new(plan, arm, |pair| expected::of_pair(plan, hosts, (arm, pair), settings));
         let host_words = [Role::Client, Role::Server].map(|role| plan.host_words(arm, role));
         let machine_shares = machine::shares(arm, &host_words, &trials, machines);
-        let ways = datagrams::ways(settings, &trials, shared);
+        let ways = datagrams::ways(settings, &trials, machines);
         let queues = queues::of_arm(&host_words, &trials);
         let around = packets::Surroundings {
+            plan,
             arm,
             host_words: &host_words,
             hosts,
-            machines: &machine_shares,
+            machines,
+            shares: &machine_shares,
             queues: &queues,
-            shared,
         };
         arms.push(ArmAnalysis {
             packets: packets::of_arm(settings, &trials, &ways, around),
@@ -181,7 +183,7 @@ fn workload(
             trials: trials.len() as u32,
             blocks: all.iter().map(|trial| trial.slot.block).collect(),
             stalled: figures::stalled_blocks(settings, &trials),
-            contended: contention::contended_blocks(settings, &trials, shared),
+            contended: contention::contended_blocks(settings, &trials, machines),
             stolen: contention::stolen_blocks(&trials),
             latency: figures::merged_latency(&trials),
             latency_trials: figures::trials_with_round_trips(&trials),
@@ -193,15 +195,15 @@ fn workload(
             series: series::over_trials(settings, &trials),
             latency_series: series::of_probes(settings, &trials),
             intervals: trials.iter().flat_map(|trial| series::steady(settings, trial)).collect(),
-            busiest_core: machine::busiest_core(&trials, shared),
+            busiest_core: machine::busiest_core(&trials, machines),
             machines: machine_shares,
             paths: paths::shares(arm, settings, &host_words, &all),
             placements: placements::of(&trials),
             datagrams: ways,
             queues,
-            limit: limit::of_arm(settings, &trials, shared, expected.as_ref()),
-            expected,
-            failover: failover::of_arm(settings, &trials, shared)
+            limit: limit::of_arm(settings, &trials, machines, &expected),
+            expected: expected.of_all(&trials).cloned().flatten(),
+            failover: failover::of_arm(settings, &trials, machines)
                 .map(|failover| ArmFailover { moved: paths::moved(plan, arm, &trials), ..failover }),
             search: search::of_arm(settings, &trials),
         });
@@ -228,10 +230,10 @@ fn metrics_of(
             .iter()
             .map(|(arm, settings, trials)| ArmValues {
                 arm: arm.name.clone(),
-                values: figures::by_block(metric, settings, trials, machines.shared(&arm.pair)),
+                values: figures::by_block(metric, settings, trials, machines),
                 at_least: trials
                     .iter()
-                    .filter(|trial| bound_of(metric, settings, trial, machines.shared(&arm.pair)).is_some())
+                    .filter(|trial| bound_of(metric, settings, trial, machines.shared(trial)).is_some())
                     .map(|trial| trial.slot.block)
                     .collect(),
             })

@@ -6,14 +6,15 @@ use std::collections::BTreeMap;
 
 use netduel_model::ids::HostName;
 use netduel_model::packet_path::{PacketPath, PacketReport};
-use netduel_model::plan::Arm;
+use netduel_model::plan::{Arm, Pair, ResolvedPlan};
 use netduel_model::snapshot::HostSnapshot;
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::workload::{Role, Workload};
 use netduel_stats::summary;
 
 use super::counted::Counted;
-use super::machine::Machine;
+use super::halves::Halves;
+use super::machine::{Machine, Machines};
 use super::queues::QueueUse;
 use super::spread::{self, PacketSpread};
 use super::{DatagramDirection, SeriesPoint, loss_by_counter, series};
@@ -100,14 +101,15 @@ impl ArmPackets {
 /// The context of an arm.
 #[derive(Clone, Copy)]
 pub(super) struct Surroundings<'a> {
+    pub plan: &'a ResolvedPlan,
     pub arm: &'a Arm,
     /// The words for its client and its server.
     pub host_words: &'a [String; 2],
     pub hosts: &'a BTreeMap<HostName, HostSnapshot>,
-    pub machines: &'a [Machine],
+    pub machines: &'a Machines,
+    /// CPU time of its machines.
+    pub shares: &'a [Machine],
     pub queues: &'a [QueueUse],
-    /// Both hosts are one machine.
-    pub shared: bool,
 }
 
 /// The packets of an arm by direction; empty for other traffic.
@@ -156,7 +158,7 @@ fn one_direction(
         device_rejected: total_of_known(
             trials.iter().map(|trial| Some(trial.end(sender)?.report.dpdk.as_ref()?.counts.tx_dropped)),
         ),
-        lost: loss_by_counter::of_trials(trials, ways, around.shared),
+        lost: loss_by_counter::of_trials(trials, ways, around.machines),
         line: rates_received.and_then(|rates| line(path, sender, trials, rates.median, around)),
         sent_series: course(workload, trials, sent),
         received_series: course(workload, trials, received),
@@ -242,6 +244,7 @@ pub(super) fn interface_of(end: &TrialEnd) -> Option<&str> {
     }
 }
 
+/// Absent where the interface has another speed on the hosts of the other half of a crossover.
 fn line(
     path: &PacketPath,
     sender: Role,
@@ -250,9 +253,12 @@ fn line(
     around: Surroundings<'_>,
 ) -> Option<LineShare> {
     let name = trials.iter().find_map(|trial| interface_of(trial.end(sender)?))?;
-    let host = around.hosts.get(around.arm.pair.host(sender))?;
-    let interface = host.interfaces.iter().find(|interface| interface.name == name)?;
-    let bps = f64::from(interface.line_speed_mbps()?) * 1e6;
+    let speed_mbps = |pair: &Pair| {
+        let host = around.hosts.get(pair.host(sender))?;
+        host.interfaces.iter().find(|interface| interface.name == name)?.line_speed_mbps()
+    };
+    let speeds_mbps = Halves::new(around.plan, around.arm, speed_mbps);
+    let bps = f64::from((*speeds_mbps.of_all(trials)?)?) * 1e6;
     let taken = f64::from(path.frame + PREAMBLE_AND_GAP) * 8.0 * received;
     Some(LineShare { interface: name.to_owned(), bps, share: taken / bps })
 }

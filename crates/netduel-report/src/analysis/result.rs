@@ -118,7 +118,7 @@ pub struct ArmAnalysis {
     pub intervals: Vec<f64>,
     /// The busy share of the busiest core of a trial, median over the valid trials; absent without observations.
     pub busiest_core: Option<f64>,
-    /// CPU time by machine and core.
+    /// CPU time by machine and core; empty where the hosts are one machine in one half of a crossover only.
     pub machines: Vec<Machine>,
     /// Interfaces that carried the bytes, by end.
     pub paths: Vec<PathShares>,
@@ -130,7 +130,7 @@ pub struct ArmAnalysis {
     pub packets: Vec<ArmPackets>,
     /// Queues and cores that processed the packets, by end.
     pub queues: Vec<QueueUse>,
-    /// The known rate limit of the sending hosts.
+    /// The known rate limit of the sending hosts; absent where the two halves of a crossover have different ones.
     pub expected: Option<Expected>,
     /// The bottleneck of the valid trials; absent without one.
     pub limit: Option<ArmLimit>,

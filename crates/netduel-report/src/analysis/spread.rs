@@ -3,10 +3,11 @@ use std::collections::BTreeMap;
 
 use netduel_model::dpdk::DpdkReport;
 use netduel_model::packet_path::{PacketPath, XdpMode};
-use netduel_model::snapshot::XdpFeature;
+use netduel_model::snapshot::{HostSnapshot, XdpFeature};
 use netduel_model::trial::Trial;
 use netduel_model::workload::Role;
 
+use super::halves::Halves;
 use super::machine::{CoreShare, Machine};
 use super::packets::{Surroundings, interface_of};
 use super::queues::PACKETS_MIN;
@@ -95,7 +96,37 @@ fn uneven<K: Ord + Copy>(packets: &BTreeMap<K, u64>, expected: Option<u32>) -> O
     })
 }
 
-/// The distribution at an end; absent when no trial has the end.
+/// What the snapshot of a host has of the interface and the cores of an end.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Facts {
+    /// Number of queues in the direction of the packets.
+    queues: Option<u32>,
+    interface_node: Option<u32>,
+    /// NUMA node of each core; empty on a machine with one node.
+    core_nodes: BTreeMap<u16, u32>,
+    driver_shares_frames: Option<bool>,
+}
+
+impl Facts {
+    fn of(host: &HostSnapshot, interface: &str, is_sender: bool) -> Self {
+        let device = host.interfaces.iter().find(|device| device.name == interface);
+        let nodes = if host.numa_nodes.len() > 1 { host.numa_nodes.as_slice() } else { &[] };
+        let features = device.and_then(|device| device.device.xdp.as_ref());
+        Self {
+            queues: device.and_then(|device| if is_sender { device.tx_queues } else { device.rx_queues }),
+            interface_node: device.and_then(|device| device.device.numa_node),
+            // A run file may have a core in several nodes: the first counts.
+            core_nodes: nodes
+                .iter()
+                .rev()
+                .flat_map(|node| node.cores.iter().map(|core| (*core, node.number)))
+                .collect(),
+            driver_shares_frames: features.map(|features| features.contains(&XdpFeature::XskZerocopy)),
+        }
+    }
+}
+
+/// The distribution at an end; absent when no trial has the end. Without facts of a host where they differ in the two halves of a crossover.
 pub(super) fn at_end(
     role: Role,
     is_sender: bool,
@@ -114,15 +145,16 @@ pub(super) fn at_end(
             total::add(cores.entry(core).or_default(), one.packets);
         }
     }
-    let name = around.arm.pair.host(role);
-    let host = around.hosts.get(name);
-    let device = host.and_then(|host| host.interfaces.iter().find(|device| device.name == interface));
+    let facts = Halves::new(around.plan, around.arm, |pair| {
+        let host = around.hosts.get(pair.host(role));
+        host.map(|host| Facts::of(host, &interface, is_sender)).unwrap_or_default()
+    });
+    let facts = facts.of_all(trials).cloned().unwrap_or_default();
     if queues.is_empty() {
         queues = by_driver(role, is_sender, &interface, around);
         // Drivers omit counters that are zero; idle queues count for the even share.
-        let count = device.and_then(|device| if is_sender { device.tx_queues } else { device.rx_queues });
         if !queues.is_empty() {
-            let count = count.unwrap_or(0).min(IDLE_QUEUES_MAX);
+            let count = facts.queues.unwrap_or(0).min(IDLE_QUEUES_MAX);
             (0..count).for_each(|queue| _ = queues.entry(queue).or_default());
         }
     }
@@ -130,12 +162,11 @@ pub(super) fn at_end(
         ends.iter().flat_map(|end| &end.report.streams).filter_map(|stream| stream.core).collect();
     pinned.sort_unstable();
     pinned.dedup();
-    let busy_share = |core: u16| busy(role, core, (around.shared, around.machines));
+    // Without CPU time of its machines where they are one in some trials only.
+    let is_shared = around.machines.shared_in_all(&around.arm.name, trials).unwrap_or_default();
+    let busy_share = |core: u16| busy(role, core, (is_shared, around.shares));
     let [client, server] = around.host_words;
     let named = || cores.keys().copied().chain(pinned.iter().copied());
-    let nodes =
-        host.map(|host| host.numa_nodes.as_slice()).filter(|nodes| nodes.len() > 1).unwrap_or_default();
-    let node_of = |core: u16| nodes.iter().find(|node| node.cores.contains(&core)).map(|node| node.number);
     Some(PacketSpread {
         role,
         is_sender,
@@ -146,15 +177,13 @@ pub(super) fn at_end(
         planned_queues: path.queues,
         flows,
         busy: named().filter_map(|core| Some((core, busy_share(core)?))).collect(),
-        interface_node: device.and_then(|device| device.device.numa_node),
-        core_nodes: named().filter_map(|core| Some((core, node_of(core)?))).collect(),
+        interface_node: facts.interface_node,
+        core_nodes: named().filter_map(|core| Some((core, *facts.core_nodes.get(&core)?))).collect(),
         mode: ends.iter().find_map(|end| end.report.packets.as_ref()?.mode),
         dpdk: ends.iter().find_map(|end| end.report.dpdk.clone()),
         zero_copy: ends.iter().find_map(|end| end.report.packets.as_ref()?.zero_copy),
         splits_datagrams: ends.iter().filter_map(|end| end.report.packets.as_ref()?.segmentation).max(),
-        driver_shares_frames: device
-            .and_then(|device| device.device.xdp.as_ref())
-            .map(|features| features.contains(&XdpFeature::XskZerocopy)),
+        driver_shares_frames: facts.driver_shares_frames,
         threads: ends.iter().filter_map(|end| end.report.thread_use).map(|used| used.threads).max(),
         interface,
         queues,

@@ -66,7 +66,7 @@ pub(super) fn derive(
                 .collect();
             warnings.extend(of_traffic(workload, arm, &trials));
             if let Some(planned) = plan.arm(&arm.arm) {
-                warnings.extend(counts::disagreements(planned, &arm.workload, &trials));
+                warnings.extend(counts::disagreements(plan, planned, &arm.workload, &trials));
             }
         }
     }
@@ -410,7 +410,7 @@ fn of_hosts(plan: &ResolvedPlan, counting: &[&Trial], machines: &Machines) -> Ve
     for trial in counting {
         let Some(arm) = plan.arm(&trial.slot.arm) else { continue };
         let pair = plan.pair_in(arm, trial.slot.block);
-        let is_shared = machines.shared(pair);
+        let is_shared = machines.shared(trial);
         let workload = arm.workload(&trial.slot.workload);
         let contended = workload.map(|workload| busy_hosts(workload, trial, is_shared)).unwrap_or_default();
         for role in [Role::Client, Role::Server] {

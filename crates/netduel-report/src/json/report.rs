@@ -146,7 +146,7 @@ pub struct ArmReport {
     pub rate_series_bps: Vec<Point>,
     /// Median latency over the time of a trial; empty for workloads without round trips.
     pub latency_series_ns: Vec<Point>,
-    /// CPU time by machine and core.
+    /// CPU time by machine and core; empty where the hosts are one machine in one half of a crossover only.
     pub machines: Vec<Machine>,
     /// Interfaces that carried the bytes, by end.
     pub paths: Vec<Path>,
@@ -154,7 +154,7 @@ pub struct ArmReport {
     pub queues: Vec<Queues>,
     /// Bottleneck of the trials; null without a valid trial.
     pub bottleneck: Option<Bottleneck>,
-    /// Known limit of the hosts; null when none is known.
+    /// Known limit of the hosts; null when none is known, and where the two halves of a crossover have different ones.
     pub expected: Option<Expected>,
     /// Calls that failed in the valid trials, the most frequent first; those of datagrams are also in `datagrams`, by trial.
     pub errors: Vec<FailedCalls>,

@@ -1,9 +1,10 @@
 //! Arms that exchange their hosts: what a host adds is in no verdict, and no warning calls the exchange a fault of the run.
+use netduel_model::ids::HostName;
 use netduel_model::metric::Metric;
 use netduel_model::run::Run;
 use netduel_model::trial::Validity;
 use netduel_model::warning::Warning;
-use netduel_report::analysis::Analysis;
+use netduel_report::analysis::{Analysis, ArmAnalysis, Cause};
 use netduel_report::{analyse_run, document, markdown, words};
 use netduel_stats::verdict::{Forecast, Verdict};
 
@@ -127,4 +128,75 @@ fn report_names_the_exchange_and_both_hosts_of_an_arm() {
     assert!(page.contains("Arms exchange their hosts after block 8: synthetic and accelerated."), "{page}");
     assert!(page.contains("a, then c") && page.contains("d, then b"), "{page}");
     assert!(page.contains("baseline of the same two blocks, one of each half."), "{page}");
+}
+
+fn host(name: &str) -> HostName {
+    name.parse().unwrap()
+}
+
+#[test]
+fn machine_that_the_hosts_of_one_half_share_is_in_no_verdict() {
+    let of = |boot_of_d: Option<&str>| {
+        let mut run = run(1.0, BLOCKS, true);
+        if let Some(boot) = boot_of_d {
+            run.header.hosts.get_mut(&host("d")).unwrap().boot_id = Some(boot.to_owned());
+        }
+        for end in run.trials.iter_mut().flat_map(|trial| [&mut trial.client, &mut trial.server]).flatten() {
+            // Each agent used all CPU time of the programs on its machine.
+            let process = &mut end.observation.process;
+            (process.user_ns, process.system_ns) = (process.user_ns * 2, process.system_ns * 2);
+        }
+        analyse_run(&run)
+    };
+    let cost = |analysis: &Analysis| {
+        let judged = &analysis.workloads[0].judged;
+        let metric = judged.iter().find(|metric| metric.metric == Metric::CpuPerGigabyte).unwrap();
+        let estimate = metric.comparisons[0].judged.as_ref().unwrap().estimate.as_ref().unwrap().centre;
+        (estimate, metric.arms[0].numbers())
+    };
+    let (one, two) = (of(None), of(Some("another")));
+    let (estimate_of_one, _) = cost(&one);
+    let (estimate, values) = cost(&two);
+    assert!((estimate / estimate_of_one - 1.0).abs() < 0.05, "{estimate} and {estimate_of_one}");
+    // Two machines in the second half, each with as much work as the one of the first half.
+    let [first, .., last] = values.as_slice() else { panic!("{values:?}") };
+    assert!((last / first - 2.0).abs() < 0.2, "{values:?}");
+    // The times of one machine and of two have no sum.
+    let has_machines = |analysis: &Analysis| !analysis.workloads[0].arms[0].machines.is_empty();
+    assert_eq!([has_machines(&one), has_machines(&two)], [true, false]);
+}
+
+#[test]
+fn limit_of_a_host_is_that_of_its_trials_only() {
+    let mut run = run(1.0, BLOCKS, true);
+    // The trials on a and b move about 6.1 Gbit/s, those on c and d twice as much.
+    for (name, mbps) in [("a", 6_200), ("c", 60_000)] {
+        run.header.plan.hosts.get_mut(&host(name)).unwrap().expect_mbps = Some(mbps);
+    }
+    let capped = |arm: &ArmAnalysis| -> u32 {
+        let limit = arm.limit.as_ref().unwrap();
+        let own = (limit.cause == Some(Cause::RateCap)).then_some(limit.trials);
+        let others = limit.others.iter().filter(|(cause, _)| *cause == Cause::RateCap);
+        own.into_iter().chain(others.map(|(_, trials)| *trials)).sum()
+    };
+    let analysis = analyse_run(&run);
+    let arms = &analysis.workloads[0].arms;
+    assert_eq!(arms.iter().map(capped).collect::<Vec<_>>(), [8, 8]);
+    assert!(arms.iter().all(|arm| arm.expected.is_none()), "neither limit is that of all trials");
+}
+
+#[test]
+fn counts_that_disagree_are_those_of_the_host_of_their_trial() {
+    let mut run = run(1.0, BLOCKS, true);
+    let mut last = run.trials.iter_mut().filter(|trial| trial.slot.block == BLOCKS - 1);
+    let trial = last.find(|trial| trial.slot.arm.as_str() == "synthetic").unwrap();
+    let interface = &mut trial.client.as_mut().unwrap().observation.interfaces[1];
+    assert_eq!(interface.name, "syn0");
+    interface.tx_bytes *= 2;
+    let analysis = analyse_run(&run);
+    let named = analysis.warnings.iter().filter_map(|warning| match warning {
+        Warning::CountsDisagree { host, trials, .. } => Some((host.as_str(), *trials)),
+        _ => None,
+    });
+    assert_eq!(named.collect::<Vec<_>>(), [("c", 1)]);
 }

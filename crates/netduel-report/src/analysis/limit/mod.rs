@@ -15,6 +15,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::expected::Expected;
+use super::halves::Halves;
+use super::machine::Machines;
 use evidence::Evidence;
 
 pub use configured_rate::{missed_rate, missed_schedule};
@@ -254,16 +256,16 @@ impl ArmLimit {
     }
 }
 
-/// The bottleneck of an arm's valid trials; absent without one.
+/// The bottleneck of an arm's valid trials; absent without one. `expected`: the known rate limit of the sending hosts of each.
 pub(super) fn of_arm(
     workload: &Workload,
     trials: &[&Trial],
-    shared_machine: bool,
-    expected: Option<&Expected>,
+    machines: &Machines,
+    expected: &Halves<Option<Expected>>,
 ) -> Option<ArmLimit> {
     let value = |trial: &Trial| {
         let first = workload.metrics.first()?;
-        super::figures::value_of(*first, workload, trial, shared_machine)
+        super::figures::value_of(*first, workload, trial, machines.shared(trial))
     };
     let mut by_value: Vec<(f64, &Trial)> =
         trials.iter().map(|trial| (value(trial).unwrap_or_default(), *trial)).collect();
@@ -271,7 +273,8 @@ pub(super) fn of_arm(
     let limits: Vec<(u32, Limit)> = by_value
         .iter()
         .filter_map(|(_, trial)| {
-            Some((trial.slot.block, limit_of(workload, trial, shared_machine, expected)?))
+            let expected = expected.of_trial(trial).as_ref();
+            Some((trial.slot.block, limit_of(workload, trial, machines.shared(trial), expected)?))
         })
         .collect();
     let count = |cause: Cause| limits.iter().filter(|(_, limit)| limit.cause == cause).count() as u32;
