@@ -80,7 +80,7 @@ impl PacketsMin {
             return None;
         }
         let packet_bytes_min = match facts.wire {
-            Wire::Datagrams { size, .. } => IP_HEADER_BYTES + DATAGRAM_HEADER_BYTES + size.0,
+            Wire::Datagrams { size, .. } => size.0.saturating_add(IP_HEADER_BYTES + DATAGRAM_HEADER_BYTES),
             _ => IP_HEADER_BYTES,
         };
         let responses = client.round_trips.as_ref()?.responses;
@@ -171,7 +171,8 @@ pub(crate) mod tests {
     use crate::observation::InterfaceDelta;
     use crate::path_proof::{PathFailure, PathProof};
     use crate::sample::{Flow, HistogramRecord, RoundTripReport};
-    use crate::workload::{Direction, Role};
+    use crate::units::Bytes;
+    use crate::workload::{Direction, Role, RoundTrip, Traffic, Wait};
 
     fn interface(name: &str, bytes: u64) -> InterfaceDelta {
         InterfaceDelta { name: name.into(), tx_bytes: bytes, ..InterfaceDelta::default() }
@@ -194,6 +195,10 @@ pub(crate) mod tests {
                     [[workloads]]\nname = \"w\"\ntype = \"{workload}\"\nsize = \"64 B\"\nrequest_rate = \"2 /s\"\n"
         );
         let plan = crate::plan::parse(&text, "p").unwrap_or_else(|errors| panic!("{errors}"));
+        own_in(&plan.arms[0].workloads[0].traffic, round_trips)
+    }
+
+    fn own_in(traffic: &Traffic, round_trips: u64) -> Option<OwnTraffic> {
         let mut client = EndReport::new(Role::Client);
         client.round_trips = Some(RoundTripReport {
             requests: round_trips,
@@ -205,7 +210,22 @@ pub(crate) mod tests {
             idle: None,
             parts: None,
         });
-        OwnTraffic::of(&plan.arms[0].workloads[0].traffic.facts(), [&client, &EndReport::new(Role::Server)])
+        OwnTraffic::of(&traffic.facts(), [&client, &EndReport::new(Role::Server)])
+    }
+
+    #[test]
+    fn requests_of_a_changed_run_file_may_have_the_largest_size() {
+        let traffic = Traffic::UdpRr(RoundTrip {
+            size: Bytes(u64::MAX),
+            outstanding: 1,
+            wait: Wait::Block,
+            rate: None,
+            timestamps: false,
+            congestion: None,
+        });
+        let seen = [counted("syn0", 4, 400), counted("vf0", 2, 200)];
+        let proof = PathProof::from_interfaces(Role::Client, "syn0", &seen, own_in(&traffic, 2));
+        assert_eq!(proof.own_packets, Some(OwnPackets { packets: 4, expected: 4, elsewhere_max: 0 }));
     }
 
     #[test]

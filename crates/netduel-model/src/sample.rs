@@ -129,12 +129,12 @@ pub struct ZeroCopyReport {
 }
 
 impl ZeroCopyReport {
-    /// Adds those of another thread.
+    /// Adds those of another thread or trial. Those of a run file may be any numbers.
     pub fn add(&mut self, other: Self) {
-        self.sends += other.sends;
-        self.completions += other.completions;
-        self.copied += other.copied;
-        self.deferred += other.deferred;
+        self.sends = self.sends.saturating_add(other.sends);
+        self.completions = self.completions.saturating_add(other.completions);
+        self.copied = self.copied.saturating_add(other.copied);
+        self.deferred = self.deferred.saturating_add(other.deferred);
     }
 }
 
@@ -229,9 +229,9 @@ impl Default for StreamReport {
 impl StreamReport {
     /// Adds another stream to this group.
     pub fn take_in(&mut self, other: &Self) {
-        self.members += other.members;
-        self.sent_bytes += other.sent_bytes;
-        self.received_bytes += other.received_bytes;
+        self.members = self.members.saturating_add(other.members);
+        self.sent_bytes = self.sent_bytes.saturating_add(other.sent_bytes);
+        self.received_bytes = self.received_bytes.saturating_add(other.received_bytes);
         match (&mut self.tcp, &other.tcp) {
             (Some(all), Some(other)) => all.take_in(other),
             (all, other) => *all = all.take().or_else(|| other.clone()),

@@ -113,7 +113,7 @@ impl DirectionCounts {
                     return None;
                 }
                 let beyond = count.map_or(0.0, |count| {
-                    (count.duplicates + count.outside_window) as f64
+                    count.duplicates.saturating_add(count.outside_window) as f64
                         + datagrams::dropped_at_socket(offload, count)
                 });
                 Some(Self {

@@ -266,7 +266,7 @@ fn dropped_packets([leaving, coming]: [Option<&InterfaceDelta>; 2], again: u64, 
 fn fragments(receiver: &TrialEnd, sender: &TrialEnd) -> f64 {
     let count = |end: &TrialEnd, name: &str| {
         let of = |group| end.observation.protocol.get(&format!("{group}.{name}")).copied().unwrap_or(0);
-        (of("Ip") + of("Ip6")).max(0) as f64
+        of("Ip").saturating_add(of("Ip6")).max(0) as f64
     };
     count(receiver, "ReasmReqds").max(count(sender, "FragCreates"))
 }

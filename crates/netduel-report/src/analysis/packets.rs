@@ -259,6 +259,6 @@ fn line(
     };
     let speeds_mbps = Halves::new(around.plan, around.arm, speed_mbps);
     let bps = f64::from((*speeds_mbps.of_all(trials)?)?) * 1e6;
-    let taken = f64::from(path.frame + PREAMBLE_AND_GAP) * 8.0 * received;
+    let taken = f64::from(path.frame.saturating_add(PREAMBLE_AND_GAP)) * 8.0 * received;
     Some(LineShare { interface: name.to_owned(), bps, share: taken / bps })
 }

@@ -106,7 +106,7 @@ pub(super) fn summarised(
             let values: Vec<f64> =
                 series.iter().filter_map(|series| series.get(index).copied().flatten()).collect();
             Some(SeriesPoint {
-                time_s: (from + to) as f64 / 2e9,
+                time_s: from.midpoint(*to) as f64 / 1e9,
                 median: summary::median(&values)?,
                 min: values.iter().copied().reduce(f64::min)?,
                 max: values.iter().copied().reduce(f64::max)?,

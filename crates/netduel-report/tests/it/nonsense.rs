@@ -1,6 +1,6 @@
 //! No output contains a non-number (NaN, infinity), whatever the records contain.
 use netduel_model::run::Run;
-use netduel_model::sample::HistogramRecord;
+use netduel_model::sample::{HistogramRecord, ZeroCopyReport};
 use netduel_report::{analyse_run, csv, document, html, markdown, terminal};
 use proptest::prelude::*;
 use serde::Serialize;
@@ -167,6 +167,10 @@ fn sums_of_the_largest_numbers_end_no_output() {
         (tcp.busy_us, tcp.rwnd_limited_us) = (Some(u64::MAX), Some(u64::MAX));
         let other = streams[0].clone();
         streams.push(other);
+        let (sends, completions, copied, deferred) = (u64::MAX, u64::MAX, u64::MAX, u64::MAX);
+        for end in [&mut trial.client, &mut trial.server].into_iter().flatten() {
+            end.report.zero_copy = Some(ZeroCopyReport { sends, completions, copied, deferred });
+        }
     }
     let mut udp = build(&Recipe { blocks: 1, workloads: vec!["udp"], ..Recipe::default() });
     for trial in &mut udp.trials {
@@ -175,6 +179,11 @@ fn sums_of_the_largest_numbers_end_no_output() {
         server.report.sent.clone_from(&client.report.sent);
         for end in [client, server] {
             end.report.sent.as_mut().unwrap().messages = u64::MAX;
+            let count = end.report.datagrams.as_mut().unwrap();
+            (count.duplicates, count.outside_window) = (u64::MAX, u64::MAX);
+            for counter in ["Ip.ReasmReqds", "Ip6.ReasmReqds", "Ip.FragCreates", "Ip6.FragCreates"] {
+                end.observation.protocol.insert(counter.to_owned(), i64::MAX);
+            }
         }
     }
     for run in [bulk, udp] {
@@ -183,4 +192,13 @@ fn sums_of_the_largest_numbers_end_no_output() {
         assert!(!csv::trials(&run).is_empty());
         json::report(&run);
     }
+}
+
+#[test]
+fn longest_duration_of_a_changed_run_file_ends_no_analysis() {
+    let mut run = build(&Recipe { blocks: 1, workloads: vec!["bulk"], ..Recipe::default() });
+    for arm in &mut run.header.plan.arms {
+        arm.workloads[0].timing.duration.0 = u64::MAX;
+    }
+    assert_eq!(analyse_run(&run).trials_valid, 2);
 }

@@ -667,3 +667,30 @@ fn generator_outside_netduel_is_no_cpu_contention() {
     assert!(contended(PacketEngine::Socket), "its threads are netduel's, and used nothing");
     assert!(!contended(PacketEngine::Kernel), "its threads are the kernel's");
 }
+
+/// Agents send these numbers, and a run file may have any.
+#[test]
+fn bottleneck_is_found_in_the_largest_numbers() {
+    let refused = |trial: &mut Trial| {
+        let handed = ends(trial)[0].report.datagrams_sent.as_mut().unwrap();
+        (handed.calls, handed.refused) = (u64::MAX, u64::MAX);
+    };
+    assert_eq!(limit(PacketEngine::Xdp, PacketReceiver::Xdp, refused).0, Cause::BackPressure);
+    let worked = |trial: &mut Trial| ends(trial)[0].report.process_cpu_ns = (u64::MAX, u64::MAX);
+    assert_eq!(limit(PacketEngine::Kernel, PacketReceiver::Count, worked).0, Cause::Generator);
+}
+
+#[test]
+fn largest_frame_has_a_share_of_the_line() {
+    let mut run = run();
+    for interface in run.header.hosts.values_mut().flat_map(|host| &mut host.interfaces) {
+        (interface.kind, interface.speed_mbps) = (None, Some(1000));
+    }
+    for arm in &mut run.header.plan.arms {
+        let Traffic::Pps(Pps { packets, .. }) = &mut arm.workloads[0].traffic else { panic!("no packets") };
+        packets.frame = u32::MAX;
+    }
+    let analysis = analyse_run(&run);
+    let line = only(&analysis.workloads[0]).line.as_ref().unwrap();
+    assert!(line.share > 1.0, "{line:?}");
+}

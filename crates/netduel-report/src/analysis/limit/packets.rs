@@ -76,7 +76,8 @@ impl Evidence<'_> {
             return offered(&testpmd.counts);
         }
         let handed = self.sender.report.datagrams_sent.as_ref()?;
-        let share = handed.refused as f64 / (handed.calls + handed.refused).max(1) as f64;
+        let calls = handed.calls.saturating_add(handed.refused);
+        let share = handed.refused as f64 / calls.max(1) as f64;
         (share >= RING_FULL).then(|| {
             let words = format!(
                 "the ring or queue of the {}'s interface was full {} times, in {} of the calls",
@@ -92,7 +93,7 @@ impl Evidence<'_> {
     pub(super) fn generator(&self) -> Option<Finding> {
         self.path().filter(|path| path.engine.is_in_system_calls())?;
         let (user, system) = self.sender.report.process_cpu_ns;
-        let ran = (user + system) as f64 / self.sender.observation.wall_ns.max(1) as f64;
+        let ran = user.saturating_add(system) as f64 / self.sender.observation.wall_ns.max(1) as f64;
         (ran >= GENERATOR_FULL)
             .then(|| (Cause::Generator, format!("the kernel's generator used {} of one core", percent(ran))))
     }
