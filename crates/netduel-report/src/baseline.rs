@@ -120,13 +120,13 @@ fn measured(workload: &WorkloadAnalysis) -> Vec<BaselineValues> {
         metric,
         unit: metric.unit().to_owned(),
         values: arm.values.iter().map(|(block, value)| (block.saturating_add(1), *value)).collect(),
-        bounds: arm.at_least.iter().map(|block| block.saturating_add(1)).collect(),
+        bounds: arm.at_least.union(&arm.without).map(|block| block.saturating_add(1)).collect(),
     };
     let of_arm = |arm: &ArmAnalysis| {
         let all = workload.judged.iter().chain(&workload.unjudged);
         let own = all.filter_map(|metric| {
             let values = metric.arms.iter().find(|values| values.arm == arm.arm)?;
-            (!values.values.is_empty()).then(|| metrics(values, metric.metric))
+            (!values.result_blocks().is_empty()).then(|| metrics(values, metric.metric))
         });
         BaselineValues {
             arm: arm.arm.clone(),
@@ -477,7 +477,9 @@ fn fill(workload: &mut WorkloadAnalysis, own: BaselineValues) -> Result<(), Base
         let Some(known) = all.find(|one| one.metric == metric.metric) else { continue };
         let Some(arm) = known.arms.iter_mut().find(|arm| arm.arm == own.arm) else { continue };
         arm.values = metric.values.into_iter().map(by_place).collect::<Result<_, _>>()?;
-        arm.at_least = metric.bounds.into_iter().map(place_of_block).collect::<Result<_, _>>()?;
+        let bounds: BTreeSet<u32> =
+            metric.bounds.into_iter().map(place_of_block).collect::<Result<_, _>>()?;
+        (arm.at_least, arm.without) = bounds.into_iter().partition(|block| arm.has_value_in(*block));
     }
     Ok(())
 }

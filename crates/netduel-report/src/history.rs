@@ -221,9 +221,12 @@ impl Series {
     /// The median of some of its points, and what it bounds; absent without a point.
     pub fn median(&self, points: &[Point]) -> Option<(f64, Option<Bound>)> {
         let medians: Vec<f64> = points.iter().map(|point| point.median).collect();
-        let values: Vec<(f64, bool)> =
-            points.iter().map(|point| (point.median, point.median_bound().is_some())).collect();
-        let bound = Bound::of_values(self.metric.metric).of_quantile(&values, 0.5);
+        // Of a search a median may be a bound of either kind.
+        let of_kind = |kind: Bound| {
+            let of_point = |point: &Point| (point.median, point.median_bound() == Some(kind));
+            kind.of_quantile(&points.iter().map(of_point).collect::<Vec<_>>(), 0.5)
+        };
+        let bound = [Bound::LessThan, Bound::AtLeast].into_iter().find_map(of_kind);
         Some((summary::median(&medians)?, bound))
     }
 

@@ -165,7 +165,7 @@ fn values(
         let labels = [&own[..], &[("quantile", quantile.as_str())]].concat();
         families.add(name, "summary", &help, "", &labels, value);
     }
-    if arm.at_least.is_empty() {
+    if arm.bound(metric.metric).is_none() {
         families.add(name, "summary", &help, "_sum", &own, numbers.iter().sum());
     }
     families.add(name, "summary", &help, "_count", &own, numbers.len() as f64);

@@ -1,12 +1,13 @@
-//! Values that are bounds: the effect was not over, the search found no limit, or nothing arrived.
-use netduel_model::metric::Metric;
+//! Values that are bounds: the effect was not over, the search found no limit, or nothing arrived; and valid trials without a value, because
+//! their result was the worst there is.
+use netduel_model::metric::{Better, Metric};
 use netduel_model::trial::Trial;
 use netduel_model::word::word;
 use netduel_model::workload::Workload;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{failover, figures, search};
+use super::{failover, figures, responsiveness, search};
 
 /// What a value bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -25,6 +26,22 @@ impl Bound {
         match metric {
             Metric::RoundTripRate | Metric::Throughput | Metric::DatagramRate => Self::LessThan,
             _ => Self::AtLeast,
+        }
+    }
+
+    /// What values are when further true values are missing, because they are worse than any value.
+    pub(crate) fn of_worst(metric: Metric) -> Self {
+        match metric.better() {
+            Better::Higher => Self::LessThan,
+            Better::Lower => Self::AtLeast,
+        }
+    }
+
+    /// Whether true values that are missing, all beyond the others on this side, move the quantile `share` of the others.
+    pub(crate) fn moves_quantile(self, share: f64) -> bool {
+        match self {
+            Self::AtLeast => share > 0.0,
+            Self::LessThan => share < 1.0,
         }
     }
 
@@ -68,4 +85,34 @@ pub fn bound_of(metric: Metric, workload: &Workload, trial: &Trial, shared_machi
         _ => false,
     };
     is_bound.then(|| Bound::of_values(metric))
+}
+
+/// Whether a valid trial lacks the value of a metric because its result was the worst there is: nothing arrived of what was sent, no response
+/// came, or a search found no rate that meets its goal. Without the trial its arm would look better than it is. Other reasons show no result:
+/// a counter that a host does not have, a trial that is too short for one, or a sender that sent nothing.
+pub(super) fn is_worst(metric: Metric, workload: &Workload, trial: &Trial, shared_machine: bool) -> bool {
+    let has_cpu_time = || figures::busy_ns(trial, shared_machine).is_some();
+    match metric {
+        Metric::NoDropRate | Metric::PartialDropRate => search::has_no_rate(metric, workload, trial),
+        Metric::Throughput | Metric::DatagramRate | Metric::PacketRate | Metric::Jitter => {
+            figures::lost_all(workload, trial)
+        }
+        Metric::CpuPerGigabyte | Metric::CpuPerDatagram => {
+            figures::lost_all(workload, trial) && has_cpu_time()
+        }
+        Metric::RetransmitsPerGigabyte => {
+            figures::lost_all(workload, trial) && figures::retransmits(trial).is_some()
+        }
+        Metric::CpuPerRoundTrip => figures::has_no_response(trial) && has_cpu_time(),
+        Metric::RoundTripRate
+        | Metric::LatencyP50
+        | Metric::LatencyP99
+        | Metric::LatencyP999
+        | Metric::LatencyLoadedP50
+        | Metric::LatencyLoadedP99 => figures::has_no_response(trial),
+        Metric::LatencyIdleP50 => figures::has_no_idle_response(workload, trial),
+        Metric::Responsiveness => responsiveness::has_no_response(trial),
+        // These have a value whenever something was sent.
+        Metric::Loss | Metric::Outage | Metric::LostInOutage | Metric::RecoveryTime => false,
+    }
 }

@@ -2,7 +2,7 @@
 use std::collections::BTreeSet;
 
 use netduel_model::metric::Metric;
-use netduel_model::sample::{DatagramReport, HistogramRecord, IntervalSample, RoundTripReport};
+use netduel_model::sample::{DatagramReport, Flow, HistogramRecord, IntervalSample, RoundTripReport};
 use netduel_model::trial::{Trial, TrialEnd};
 use netduel_model::workload::{Role, Traffic, Workload};
 use netduel_stats::histogram::Histogram;
@@ -116,6 +116,25 @@ pub(super) fn is_silent(workload: &Workload, trial: &Trial) -> bool {
     rates.peek().is_some() && rates.all(|rate| rate == Some(0.0))
 }
 
+/// Whether nothing arrived in a direction of bulk traffic of what was sent. One datagram of a flow alone has neither a rate nor a jitter.
+pub(super) fn lost_all(workload: &Workload, trial: &Trial) -> bool {
+    let facts = workload.traffic.facts();
+    let Some(direction) = facts.bulk else { return false };
+    let is_lost = |sent: &Flow, received: &Flow| {
+        let is_nothing = match facts.flows {
+            Some(udp) => received.messages <= u64::from(udp.flows),
+            None => received.bytes == 0,
+        };
+        is_nothing && sent.bytes > received.bytes
+    };
+    let senders = [(Role::Client, direction.client_sends()), (Role::Server, direction.server_sends())];
+    senders.into_iter().filter(|(_, sends)| *sends).any(|(role, _)| {
+        let sent = trial.end(role).and_then(|end| end.report.sent.as_ref());
+        let received = trial.end(role.opposite()).and_then(|end| end.report.received.as_ref());
+        sent.zip(received).is_some_and(|(sent, received)| is_lost(sent, received))
+    })
+}
+
 /// The throughput or the rate of datagrams of one direction, by the count of the end that received it; absent where that end received
 /// no bulk traffic, and for other metrics. [`value_of`] is the sum of both directions.
 pub fn rate_received_by(role: Role, metric: Metric, workload: &Workload, trial: &Trial) -> Option<f64> {
@@ -182,6 +201,19 @@ fn is_stalled(workload: &Workload, trial: &Trial) -> bool {
 pub(super) fn has_stalled(workload: &Workload, trial: &Trial) -> bool {
     let metrics = workload.traffic.facts().possible_metrics;
     metrics.iter().any(|metric| metric.is_of_round_trips()) && is_stalled(workload, trial)
+}
+
+/// Whether no request of a trial had a response.
+pub(super) fn has_no_response(trial: &Trial) -> bool {
+    round_trips(trial).is_some_and(|trips| trips.requests > 0 && trips.responses == 0)
+}
+
+/// Whether no request that was due before the load had a response.
+pub(super) fn has_no_idle_response(workload: &Workload, trial: &Trial) -> bool {
+    let facts = workload.traffic.facts();
+    let due = facts.idle_window(&workload.timing).and_then(|window| facts.requests_due(&window));
+    let idle = round_trips(trial).and_then(|trips| trips.idle.as_ref());
+    due.is_some_and(|due| due > 0) && idle.is_some_and(|idle| idle.count == 0)
 }
 
 /// Blocks whose trial had no round trip in the steady window.
@@ -273,7 +305,7 @@ fn jitter(trial: &Trial) -> Option<f64> {
 }
 
 /// Busy time of all cores of both hosts, each machine counted once, nanoseconds; absent for a trial too short for the CPU clock.
-fn busy_ns(trial: &Trial, shared_machine: bool) -> Option<f64> {
+pub(super) fn busy_ns(trial: &Trial, shared_machine: bool) -> Option<f64> {
     let mut busy = 0;
     for observation in machine::observations(trial, shared_machine)? {
         if !machine::has_cpu_time(observation) {
@@ -307,7 +339,7 @@ pub(super) fn messages(traffic: &Traffic, trial: &Trial) -> Option<f64> {
 }
 
 /// Segments retransmitted by all senders; absent when a connection lacks the counter.
-fn retransmits(trial: &Trial) -> Option<f64> {
+pub(super) fn retransmits(trial: &Trial) -> Option<f64> {
     sum_tcp(trial, |tcp| tcp.retransmits.map(u64::from))
 }
 

@@ -228,15 +228,7 @@ fn metrics_of(
         unit: facts.unit,
         arms: by_arm
             .iter()
-            .map(|(arm, settings, trials)| ArmValues {
-                arm: arm.name.clone(),
-                values: figures::by_block(metric, settings, trials, machines),
-                at_least: trials
-                    .iter()
-                    .filter(|trial| bound_of(metric, settings, trial, machines.shared(trial)).is_some())
-                    .map(|trial| trial.slot.block)
-                    .collect(),
-            })
+            .map(|(arm, settings, trials)| values_of(metric, arm, settings, trials, machines))
             .collect(),
         comparisons: Vec::new(),
     };
@@ -248,6 +240,29 @@ fn metrics_of(
         .filter(|metric| metric.arms.iter().any(|arm| !arm.values.is_empty()))
         .collect();
     [judged, unjudged]
+}
+
+/// The values of a metric in the valid trials of an arm.
+fn values_of(
+    metric: Metric,
+    arm: &Arm,
+    workload: &Workload,
+    trials: &[&Trial],
+    machines: &Machines,
+) -> ArmValues {
+    let is_bound = |trial: &Trial| bound_of(metric, workload, trial, machines.shared(trial)).is_some();
+    let mut values = ArmValues {
+        arm: arm.name.clone(),
+        values: figures::by_block(metric, workload, trials, machines),
+        at_least: trials.iter().filter(|trial| is_bound(trial)).map(|trial| trial.slot.block).collect(),
+        without: BTreeSet::new(),
+    };
+    let is_worst = |trial: &Trial| {
+        !values.has_value_in(trial.slot.block)
+            && bound::is_worst(metric, workload, trial, machines.shared(trial))
+    };
+    values.without = trials.iter().filter(|trial| is_worst(trial)).map(|trial| trial.slot.block).collect();
+    values
 }
 
 impl Analysis {

@@ -228,7 +228,7 @@ impl Found<'_> {
             paired::estimate(&pairs, scale, confidence)
         };
         let estimate = of(neutral);
-        let bound = Some(Bound::of_values(self.metric)).filter(|_| !self.values.at_least.is_empty());
+        let bound = self.values.bound(self.metric);
         let standing = match &estimate {
             _ if !figure.is_comparable() => Standing::OtherDefinition,
             _ if bound.is_some() => Standing::Bounds,

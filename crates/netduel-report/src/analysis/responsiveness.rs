@@ -16,6 +16,12 @@ pub(super) fn of_trial(trial: &Trial) -> Option<f64> {
     Some(per_minute(connect, exchange, mean(&under_load.in_band)?))
 }
 
+/// Whether requests were sent under load: without a value too few of a kind had a response.
+pub(super) fn has_no_response(trial: &Trial) -> bool {
+    let under_load = trial.client.as_ref().and_then(|end| end.report.under_load.as_ref());
+    under_load.is_some_and(|load| load.foreign.attempted.max(load.in_band_requests) > 1)
+}
+
 /// Round trips per minute from the trimmed means of the three kinds, nanoseconds.
 fn per_minute(connect_ns: f64, exchange_ns: f64, in_band_ns: f64) -> f64 {
     let foreign = MINUTE_NS / f64::midpoint(connect_ns, exchange_ns);

@@ -186,12 +186,14 @@ pub struct ArmValues {
     pub values: Vec<(u32, f64)>,
     /// Blocks whose value is a bound, as [`super::bound_of`] says.
     pub at_least: BTreeSet<u32>,
+    /// Blocks whose valid trial has no value because its result was the worst there is.
+    pub without: BTreeSet<u32>,
 }
 
 impl ArmValues {
     /// Without values.
     pub fn new(arm: ArmName) -> Self {
-        Self { arm, values: Vec::new(), at_least: BTreeSet::new() }
+        Self { arm, values: Vec::new(), at_least: BTreeSet::new(), without: BTreeSet::new() }
     }
 
     /// Adds the value of a block, and what it bounds, in place of that of an earlier attempt.
@@ -201,6 +203,7 @@ impl ArmValues {
             Some((known, earlier)) if *known == block => *earlier = value,
             _ => self.values.insert(place, (block, value)),
         }
+        self.without.remove(&block);
         self.at_least.remove(&block);
         self.at_least.extend(bound.map(|_| block));
     }
@@ -210,8 +213,31 @@ impl ArmValues {
         self.at_least.contains(&block).then(|| Bound::of_values(metric))
     }
 
-    /// Whether the quantile `share` is a bound: the true values may be in another order.
+    /// Whether a block has a value.
+    pub fn has_value_in(&self, block: u32) -> bool {
+        self.values.binary_search_by_key(&block, |(own, _)| *own).is_ok()
+    }
+
+    /// The blocks that have a value, or lack it because the result was the worst.
+    pub fn result_blocks(&self) -> BTreeSet<u32> {
+        self.values.iter().map(|(block, _)| *block).chain(self.without.iter().copied()).collect()
+    }
+
+    /// What its values bound together; absent where all are exact and no valid trial lacks one because its result was the worst.
+    pub fn bound(&self, metric: Metric) -> Option<Bound> {
+        match (self.without.is_empty(), self.at_least.is_empty()) {
+            (false, _) => Some(Bound::of_worst(metric)),
+            (true, false) => Some(Bound::of_values(metric)),
+            (true, true) => None,
+        }
+    }
+
+    /// Whether the quantile `share` is a bound: the true values may be in another order, or some are missing that are worse than all others.
     pub fn bound_at(&self, metric: Metric, share: f64) -> Option<Bound> {
+        let worst = Bound::of_worst(metric);
+        if !self.without.is_empty() && !self.values.is_empty() && worst.moves_quantile(share) {
+            return Some(worst);
+        }
         let value = |(block, value): &(u32, f64)| (*value, self.at_least.contains(block));
         let values: Vec<(f64, bool)> = self.values.iter().map(value).collect();
         Bound::of_values(metric).of_quantile(&values, share)
@@ -235,6 +261,8 @@ pub struct Comparison {
     pub is_crossover: bool,
     /// Whether some values of the baseline, and some of the arm, that are in a pair are bounds.
     pub at_least: [bool; 2],
+    /// Valid trials of the baseline, and of the arm, that would be in a pair if their result were not too bad for a value.
+    pub without: [u32; 2],
     /// The smallest relevant difference: a fraction of the ratio, or an absolute difference in the metric's unit.
     pub margin: f64,
     /// Blocks in which both arms have a trial, valid or not; in a crossover pairs of such blocks.
@@ -248,10 +276,10 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Whether a pair contains a bound. Then the estimate of a verdict "higher" or "lower" that is not withheld is one, too: the effect is at
-    /// least so large.
+    /// Whether a pair contains a bound, or is missing because a value was the worst. Then the estimate of a verdict "higher" or "lower" that is not
+    /// withheld is a bound, too: the effect is at least so large.
     pub fn has_bounds(&self) -> bool {
-        self.at_least != [false; 2]
+        self.at_least != [false; 2] || self.without != [0; 2]
     }
 
     /// The verdict, where its estimate says something: that of an inconclusive one may be too high or too low with bounds.
@@ -270,6 +298,11 @@ pub(crate) fn is_estimated(judged: &Judged, has_bounds: bool) -> bool {
 pub enum Withheld {
     /// It would rest on values that are bounds.
     Bounds,
+    /// It would leave out valid trials without a value, whose result was the worst.
+    NoValue {
+        /// Those of the baseline or the first run, and those of the arm or the other run.
+        trials: [u32; 2],
+    },
     /// The CPU time contains that of other processes.
     CpuContention {
         /// The largest share of a host's CPU time that they used, a fraction.
@@ -296,6 +329,7 @@ mod tests {
             arm: "a".parse().unwrap(),
             values: vec![(0, 1.0), (1, 2.0), (2, 3.0), (3, 750.0)],
             at_least: bounds.iter().copied().collect(),
+            without: BTreeSet::new(),
         };
         let at = |bounds: &[u32], share| values(bounds).bound_at(Metric::LatencyP50, share);
         assert_eq!(at(&[], 1.0), None);
@@ -305,5 +339,26 @@ mod tests {
         assert_eq!(at(&[0], 0.5), Some(Bound::AtLeast), "the smallest may be the largest");
         let rate = |bounds: &[u32], share| values(bounds).bound_at(Metric::RoundTripRate, share);
         assert_eq!((rate(&[0], 0.5), rate(&[0], 0.0)), (None, Some(Bound::LessThan)));
+    }
+
+    #[test]
+    fn missing_worst_value_makes_each_quantile_a_bound_but_that_of_the_best() {
+        for (metric, bound, best) in [
+            (Metric::NoDropRate, Bound::LessThan, 1.0),
+            (Metric::PacketRate, Bound::LessThan, 1.0),
+            (Metric::CpuPerGigabyte, Bound::AtLeast, 0.0),
+        ] {
+            let mut values = ArmValues::new("a".parse().unwrap());
+            values.without.insert(1);
+            assert_eq!(values.bound_at(metric, 0.5), None, "there is no median");
+            values.insert(0, (1.0, None));
+            values.insert(2, (3.0, None));
+            let at = [0.25, 0.5, 0.75, best].map(|share| values.bound_at(metric, share));
+            assert_eq!(at, [Some(bound), Some(bound), Some(bound), None], "{metric:?}");
+            assert_eq!(values.bound(metric), Some(bound));
+            assert_eq!(values.result_blocks(), BTreeSet::from([0, 1, 2]));
+            values.insert(1, (2.0, None));
+            assert_eq!(values.bound(metric), None, "a later attempt has a value");
+        }
     }
 }

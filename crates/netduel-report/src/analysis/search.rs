@@ -55,6 +55,11 @@ pub(super) fn rate(metric: Metric, workload: &Workload, trial: &Trial) -> Option
     result(metric, workload, trial)?.conditional_throughput
 }
 
+/// Whether a search has no value because it found no rate that meets the goal: the lowest one failed, or the search ended first.
+pub(super) fn has_no_rate(metric: Metric, workload: &Workload, trial: &Trial) -> bool {
+    result(metric, workload, trial).is_some_and(|result| result.conditional_throughput.is_none())
+}
+
 /// Whether the result is a lower bound: the highest tested rate met the goal.
 pub(super) fn is_at_least(metric: Metric, workload: &Workload, trial: &Trial) -> bool {
     result(metric, workload, trial)

@@ -53,7 +53,8 @@ pub(super) fn judge_all(plan: &ResolvedPlan, spans: &Spans, workloads: &mut [Wor
     let answers = judge(&questions, &rule);
     for ((metric, comparison), answer) in judged(workloads).zip(answers) {
         let answer = if half.is_some() { in_blocks_of_a_crossover(answer) } else { answer };
-        let (answer, withheld) = borne_out(metric, answer, comparison.contention, comparison.at_least);
+        let unknown = (comparison.at_least, comparison.without);
+        let (answer, withheld) = borne_out(metric, answer, comparison.contention, unknown);
         comparison.judged = Some(answer);
         comparison.withheld = withheld;
     }
@@ -121,13 +122,13 @@ impl ArmAnalysis {
     }
 }
 
-/// The answer, unless it rests on values that may have been larger (those of the baseline and those of the arm), or on the CPU
-/// time of other processes.
+/// The answer, unless it rests on values that may have been larger or smaller, or leaves out valid trials whose result was the worst (those of
+/// the baseline and those of the arm), or rests on the CPU time of other processes.
 pub(super) fn borne_out(
     metric: Metric,
     answer: Judged,
     contention: Option<f64>,
-    at_least: [bool; 2],
+    (at_least, without): ([bool; 2], [u32; 2]),
 ) -> (Judged, Option<Withheld>) {
     if let Some(share_max) = contention {
         let judged = Judged {
@@ -137,20 +138,25 @@ pub(super) fn borne_out(
         };
         return (judged, Some(Withheld::CpuContention { share_max }));
     }
-    let [mut of_baseline, mut of_arm] = at_least;
-    // A rate of a trial in which nothing arrived is an upper bound.
-    if Bound::of_values(metric) == Bound::LessThan {
-        std::mem::swap(&mut of_baseline, &mut of_arm);
-    }
+    // Whether true values of the baseline, and of the arm, may be larger than the known ones, or smaller.
+    let may_be = |side: Bound| {
+        let [baseline, arm] = at_least.map(|any| any && Bound::of_values(metric) == side);
+        let [lacks, arm_lacks] = without.map(|trials| trials > 0 && Bound::of_worst(metric) == side);
+        [baseline || lacks, arm || arm_lacks]
+    };
+    let [baseline_larger, arm_larger] = may_be(Bound::AtLeast);
+    let [baseline_smaller, arm_smaller] = may_be(Bound::LessThan);
+    let is_without = without != [0; 2];
     let may_be_wrong = match answer.verdict {
-        Verdict::Higher { .. } => of_baseline,
-        Verdict::Lower { .. } => of_arm,
-        Verdict::NoDifference { .. } => of_baseline || of_arm,
-        Verdict::Inconclusive { .. } => false,
+        Verdict::Higher { .. } => baseline_larger || arm_smaller,
+        Verdict::Lower { .. } => arm_larger || baseline_smaller,
+        Verdict::NoDifference { .. } => is_without || at_least != [false; 2],
+        Verdict::Inconclusive { estimate, .. } => is_without && estimate.is_none(),
     };
     if may_be_wrong {
         let verdict = Verdict::Inconclusive { estimate: answer.estimate, more: None };
-        return (Judged { verdict, ..answer }, Some(Withheld::Bounds));
+        let reason = if is_without { Withheld::NoValue { trials: without } } else { Withheld::Bounds };
+        return (Judged { verdict, ..answer }, Some(reason));
     }
     (answer, None)
 }
@@ -188,15 +194,21 @@ fn comparisons(
         };
         let pairs = crossed(pairs, half, metric.metric.scale());
         let blocks: Vec<u32> = pairs.iter().map(|(block, ..)| *block).collect();
-        let has_bound = |values: &ArmValues| {
-            let mut used = blocks.iter().flat_map(|block| blocks_of_pair(*block, half));
-            used.any(|block| values.at_least.contains(&block))
-        };
+        // The pairs that there would be if no result were too bad for a value.
+        let [of_baseline, of_arm] = [baseline, arm].map(ArmValues::result_blocks);
+        let both = of_baseline.intersection(&of_arm).copied();
+        let both =
+            both.filter(|block| paired(*block, [&baseline.arm, &arm.arm])).map(|block| (block, 1.0, 1.0));
+        let both = crossed(both.collect(), half, metric.metric.scale());
+        let used: BTreeSet<u32> =
+            both.into_iter().flat_map(|(block, ..)| blocks_of_pair(block, half)).collect();
+        let sides = [baseline, arm];
         Comparison {
             arm: arm.arm.clone(),
             blocks: tried.iter().filter(has_other_half).count(),
             is_crossover: half.is_some(),
-            at_least: [has_bound(baseline), has_bound(arm)],
+            at_least: sides.map(|values| !values.at_least.is_disjoint(&used)),
+            without: sides.map(|values| values.without.intersection(&used).count() as u32),
             margin,
             contention: if metric.metric.is_cpu() {
                 contention(arms, [&baseline.arm, &arm.arm], &blocks, half)

@@ -279,6 +279,7 @@ mod tests {
             pairs: vec![(0, 1.0, centre); 8],
             is_crossover: false,
             at_least,
+            without: [0; 2],
             margin: 0.05,
             blocks: 8,
             contention: None,
@@ -319,7 +320,11 @@ mod tests {
             comparisons: Vec::new(),
         };
         let bounds = [1, 2].into_iter().collect();
-        let arm = ArmValues { arm: "a".parse().unwrap(), values: vec![(1, 2e9), (2, 4e9)], at_least: bounds };
+        let arm = ArmValues {
+            values: vec![(1, 2e9), (2, 4e9)],
+            at_least: bounds,
+            ..ArmValues::new("a".parse().unwrap())
+        };
         let price: Money = "2 EUR".parse().unwrap();
         let shown = rate(&metric, median(&metric, &arm).unwrap(), &price);
         assert_eq!(shown, "< 1.50 Gbit/s per EUR and hour");

@@ -111,7 +111,7 @@ pub struct BaselineMetric {
     /// Value of each valid trial by its block, counted from 1.
     #[schemars(with = "BTreeMap<String, f64>")]
     pub values: BTreeMap<u32, f64>,
-    /// Blocks whose value is a bound.
+    /// Blocks whose value is a bound, and blocks whose valid trial has no value because its result was the worst there is.
     pub bounds: Vec<u32>,
 }
 

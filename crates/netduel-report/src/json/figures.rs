@@ -36,9 +36,9 @@ pub struct MetricValues {
     pub arm: String,
     /// Number of values.
     pub n: usize,
-    /// Mean; null when a value is a bound.
+    /// Mean; null when a value is a bound, and when a valid trial lacks one because its result was the worst.
     pub mean: Option<f64>,
-    /// Standard error of the mean; null with fewer than 2 values, and when a value is a bound.
+    /// Standard error of the mean; null with fewer than 2 values, and where the mean is null.
     pub standard_error: Option<f64>,
     /// Median.
     pub median: Option<f64>,
@@ -206,7 +206,7 @@ impl MetricReport {
 impl MetricValues {
     fn of(metric: Metric, arm: &ArmValues) -> Self {
         let numbers = arm.numbers();
-        let mean = summary::mean(&numbers).filter(|_| arm.at_least.is_empty());
+        let mean = summary::mean(&numbers).filter(|_| arm.bound(metric).is_none());
         let quantile = |share| summary::quantile(&numbers, share);
         let of_block = |&(block, value): &(u32, f64)| BlockValue {
             block: block.saturating_add(1),

@@ -9,7 +9,7 @@ use netduel_stats::unpaired::values_needed;
 use netduel_stats::verdict::Verdict;
 
 use super::text::percent_exact;
-use super::verdict::{amount, bounded, bounded_effect, not_comparable};
+use super::verdict::{amount, bounded, bounded_effect, no_value, not_comparable};
 use super::{ended, marks, published_rule, question, treatment, trials, warnings, workload};
 use crate::analysis::Withheld;
 use crate::analysis::compare::{ComparedRun, Difference, Reason, RunComparison, RunVerdict, Unmatched};
@@ -26,6 +26,7 @@ fn verdict_between(labels: [&str; 2], verdict: &RunVerdict) -> String {
     match (verdict.withheld, verdict.judged.verdict) {
         (Some(Withheld::CpuContention { share_max }), _) => not_comparable(share_max),
         (Some(Withheld::Bounds), _) => bounded(metric).to_owned(),
+        (Some(Withheld::NoValue { trials }), _) => no_value(labels, trials),
         (None, Verdict::Higher { estimate } | Verdict::Lower { estimate }) => {
             bounded_effect(metric, &estimate, verdict.has_bounds)
         }
@@ -309,6 +310,11 @@ mod tests {
                 "inconclusive: too few values (3 and 8), at least 4 in each needed",
             ),
             (open(bounded), Some(Withheld::Bounds), "inconclusive: some values are only upper bounds"),
+            (
+                open(None),
+                Some(Withheld::NoValue { trials: [2, 1] }),
+                "inconclusive: no value in 2 valid trials of A and 1 valid trial of B",
+            ),
             (
                 open(None),
                 Some(contention),

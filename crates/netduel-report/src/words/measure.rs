@@ -79,9 +79,8 @@ mod tests {
     fn quartiles_have_the_unit_of_the_median() {
         let quartiles = |metric: Metric, values: [f64; 3]| {
             let values = ArmValues {
-                arm: "a".parse().unwrap(),
                 values: values.into_iter().enumerate().map(|(block, value)| (block as u32, value)).collect(),
-                at_least: std::collections::BTreeSet::new(),
+                ..ArmValues::new("a".parse().unwrap())
             };
             let metric =
                 MetricAnalysis { metric, unit: WorkUnit::Byte, arms: Vec::new(), comparisons: Vec::new() };

@@ -36,8 +36,12 @@ pub fn tone(metric: Metric, judged: Option<&Judged>) -> Tone {
 /// Where blocks lack a pair their number follows: `65 % lower [61, 68] (9 of 10 pairs)`. With bounds it is `at least 65 % lower [61, 68]`.
 pub fn verdict(metric: Metric, comparison: &Comparison) -> String {
     let Some(judged) = comparison.judged.as_ref() else { return "not judged".to_owned() };
-    if let Some(Withheld::CpuContention { share_max }) = comparison.withheld {
-        return not_comparable(share_max);
+    match comparison.withheld {
+        Some(Withheld::CpuContention { share_max }) => return not_comparable(share_max),
+        Some(Withheld::NoValue { trials }) => {
+            return no_value(["the baseline", comparison.arm.as_str()], trials);
+        }
+        Some(Withheld::Bounds) | None => {}
     }
     // A pair whose values have no ratio, because one is 0, is not used.
     let used = judged.estimate.map_or(0, |estimate| estimate.n);
@@ -107,6 +111,15 @@ pub(super) fn bounded(metric: Metric) -> &'static str {
         Bound::AtLeast => "inconclusive: some values are only lower bounds",
         Bound::LessThan => "inconclusive: some values are only upper bounds",
     }
+}
+
+/// A verdict that valid trials without a value withhold. `names`: the two sides, which have so many of them.
+pub(super) fn no_value(names: [&str; 2], trials: [u32; 2]) -> String {
+    let of_side = |(name, trials): (&str, u32)| {
+        (trials > 0).then(|| format!("{} of {name}", plural(trials, "valid trial")))
+    };
+    let sides: Vec<String> = names.into_iter().zip(trials).filter_map(of_side).collect();
+    format!("{INCONCLUSIVE}no value in {}", sides.join(" and "))
 }
 
 /// A verdict that the CPU time of other processes withholds.

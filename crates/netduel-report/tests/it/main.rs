@@ -54,3 +54,4 @@ mod unfinished;
 mod warned;
 mod whole_test;
 mod windows;
+mod without_value;

@@ -10,12 +10,16 @@ use netduel_model::trial::Trial;
 use netduel_model::units::Nanos;
 use netduel_model::warning::Warning;
 use netduel_model::workload::{Pps, Traffic};
-use netduel_report::analysis::Analysis;
+use netduel_report::analysis::compare::{RunComparison, Side};
+use netduel_report::analysis::{Analysis, Bound, Withheld};
+use netduel_report::baseline::Baseline;
+use netduel_report::gate::{Condition, Standing};
 use netduel_report::{analyse_run, document, html, markdown, terminal, words};
 use netduel_stats::verdict::Verdict;
+use netduel_store::format::{FORMAT, upgrade};
 
 use crate::builder::{Recipe, build};
-use crate::json;
+use crate::{compare, json};
 
 fn step(load: Option<u64>, purpose: SearchPurpose, [sent, received]: [u64; 2]) -> SearchStep {
     let duration_s = 2.0;
@@ -56,9 +60,14 @@ fn found(rate: u64, state: SearchState) -> SearchReport {
     SearchReport { steps, results: vec![result], end: SearchEnd::Complete, stored_step: Some(1) }
 }
 
-/// The baseline finds 1 Mpps, the other arm as many times more as the recipe says; both vary slightly from block to block.
+/// The baseline finds 1 Mpps, the other arm 3 Mpps; both vary slightly from block to block.
 pub fn run(of_arm: [SearchState; 2]) -> Run {
-    let recipe = Recipe { workloads: vec!["udp"], blocks: 8, loss: [0.0, 0.0], ..Recipe::default() };
+    run_of(8, [1_000_000, 3_000_000], of_arm)
+}
+
+/// Each arm finds its rate in each of some blocks.
+fn run_of(blocks: u32, rates: [u64; 2], of_arm: [SearchState; 2]) -> Run {
+    let recipe = Recipe { workloads: vec!["udp"], blocks, loss: [0.0, 0.0], ..Recipe::default() };
     let mut run = build(&recipe);
     for arm in &mut run.header.plan.arms {
         arm.workloads[0].metrics = vec![Metric::NoDropRate];
@@ -77,12 +86,30 @@ pub fn run(of_arm: [SearchState; 2]) -> Run {
         arm.workloads[0].traffic = Traffic::Pps(Pps { udp, packets });
     }
     for trial in &mut run.trials {
-        let (state, rate) = match trial.slot.arm.as_str() {
-            "synthetic" => (of_arm[0], 1_000_000),
-            _ => (of_arm[1], 3_000_000),
-        };
-        trial.search = Some(found(rate + u64::from(trial.slot.block) * 1_000, state));
+        let arm = usize::from(trial.slot.arm.as_str() != "synthetic");
+        trial.search = Some(found(rates[arm] + u64::from(trial.slot.block) * 1_000, of_arm[arm]));
     }
+    run
+}
+
+/// A search that found no rate that meets the goal.
+fn lose(trial: &mut Trial, state: SearchState) {
+    let search = trial.search.as_mut().unwrap();
+    let result = SearchResult {
+        state,
+        lower: None,
+        upper: Some(3_000),
+        conditional_throughput: None,
+        ..search.results[0].clone()
+    };
+    search.results = vec![result];
+}
+
+/// 12 blocks, in whose first six the searches of an arm find no rate that meets the goal.
+fn with_lost(arm: &str, rates: [u64; 2], state: SearchState) -> Run {
+    let mut run = run_of(12, rates, [SearchState::Regular; 2]);
+    let trials = run.trials.iter_mut().filter(|trial| trial.slot.arm.as_str() == arm);
+    trials.filter(|trial| trial.slot.block < 6).for_each(|trial| lose(trial, state));
     run
 }
 
@@ -124,22 +151,77 @@ fn open_ended_search_results_get_no_verdict() {
 #[test]
 fn search_without_a_lower_bound_has_no_value() {
     let mut run = run([SearchState::Regular; 2]);
-    let lost = |trial: &mut Trial| {
-        let search = trial.search.as_mut().unwrap();
-        let result = SearchResult {
-            state: SearchState::MinLoadFails,
-            lower: None,
-            upper: Some(3_000),
-            conditional_throughput: None,
-            ..search.results[0].clone()
-        };
-        search.results = vec![result];
-    };
-    run.trials.iter_mut().filter(|trial| trial.slot.block < 2).for_each(lost);
+    let lost = run.trials.iter_mut().filter(|trial| trial.slot.block < 2);
+    lost.for_each(|trial| lose(trial, SearchState::MinLoadFails));
     let analysis = analyse_run(&run);
     assert_eq!(analysis.workloads[0].judged[0].arms[0].values.len(), 6);
     let words = words::search::sentences(&analysis.workloads[0]).join("\n");
     assert!(words.contains("loss above the goal even at the lowest rate in 2"), "{words}");
+}
+
+#[test]
+fn searches_without_a_rate_withhold_each_verdict_that_would_flatter_their_arm() {
+    const MPPS: u64 = 1_000_000;
+    let condition: Condition = "no-drop-rate < -5 %".parse().unwrap();
+    for state in [SearchState::MinLoadFails, SearchState::Unfinished] {
+        // Without these trials the arms would be equal, or the arm that fails in half of the blocks better.
+        for rates in [[MPPS, MPPS], [MPPS, 3 * MPPS]] {
+            let analysis = analyse_run(&with_lost("accelerated", rates, state));
+            assert!(matches!(verdict(&analysis), Verdict::Inconclusive { .. }), "{:?}", verdict(&analysis));
+            let metric = &analysis.workloads[0].judged[0];
+            let comparison = &metric.comparisons[0];
+            assert_eq!(comparison.withheld, Some(Withheld::NoValue { trials: [0, 6] }));
+            assert_eq!(
+                words::verdict(metric.metric, comparison),
+                "inconclusive: no value in 6 valid trials of accelerated"
+            );
+            let checked = condition.of_run(&analysis);
+            assert!(checked.iter().all(|one| one.standing == Standing::Open), "{checked:?}");
+            assert!(condition.failure(Standing::Open, true).is_some());
+            assert_eq!(metric.arms[1].bound_at(metric.metric, 0.5), Some(Bound::LessThan));
+            assert_eq!(
+                words::without_value(&analysis),
+                [
+                    "rate without loss of udp in 6 of 12 valid trials of accelerated: the search found no rate that meets the goal"
+                ]
+            );
+        }
+        // A verdict against their arm stands: the difference is at least so large.
+        for (arm, rates) in [("accelerated", [3 * MPPS, MPPS]), ("synthetic", [MPPS, 3 * MPPS])] {
+            let analysis = analyse_run(&with_lost(arm, rates, state));
+            let comparison = &analysis.workloads[0].judged[0].comparisons[0];
+            let text = words::verdict(Metric::NoDropRate, comparison);
+            let (start, standing) = match arm {
+                "accelerated" => ("at most 0.33", Standing::Worse),
+                _ => ("at least 2.98", Standing::NotWorse),
+            };
+            assert!(text.starts_with(start) && text.ends_with("(6 of 12 pairs)"), "{text}");
+            assert_eq!(comparison.withheld, None, "{text}");
+            let checked = condition.of_run(&analysis);
+            assert!(checked.iter().all(|one| one.standing == standing), "{checked:?}");
+        }
+    }
+}
+
+#[test]
+fn searches_without_a_rate_withhold_verdicts_between_runs_and_from_a_baseline_file() {
+    let rates = [1_000_000; 2];
+    let mut regular = run_of(12, rates, [SearchState::Regular; 2]);
+    regular.header.id = "regular".parse().unwrap();
+    let lost = with_lost("accelerated", rates, SearchState::MinLoadFails);
+    let withheld = |comparison: &RunComparison<'_>, trials: [u32; 2]| {
+        let own = compare::verdict(comparison, "accelerated", Metric::NoDropRate, 1);
+        assert!(matches!(own.judged.verdict, Verdict::Inconclusive { .. }), "{own:?}");
+        assert_eq!(own.withheld, Some(Withheld::NoValue { trials }));
+        let equal = compare::verdict(comparison, "synthetic", Metric::NoDropRate, 1);
+        assert!(matches!(equal.judged.verdict, Verdict::NoDifference { .. }), "{equal:?}");
+    };
+    compare::compared(&[regular.clone(), lost.clone()], |comparison| withheld(comparison, [0, 6]));
+    compare::compared(&[lost.clone(), regular.clone()], |comparison| withheld(comparison, [6, 0]));
+    let file = Baseline::parse(&json::baseline(&lost).to_string(), FORMAT, upgrade).unwrap();
+    let analysis = analyse_run(&regular);
+    let sides = [file.side(), Side::of(&regular, &analysis)];
+    withheld(&netduel_report::analysis::compare::compare(&sides, &[]), [6, 0]);
 }
 
 #[test]

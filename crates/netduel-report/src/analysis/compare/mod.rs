@@ -112,7 +112,7 @@ pub struct RunVerdict {
     pub margin: f64,
     /// Verdict and interval.
     pub judged: Judged,
-    /// Whether values of one of the two runs are bounds, as [`super::Comparison::has_bounds`].
+    /// Whether values of one of the two runs are bounds, or are missing because they were the worst, as [`super::Comparison::has_bounds`].
     pub has_bounds: bool,
     /// Why there is no verdict although there are enough values.
     pub withheld: Option<Withheld>,
@@ -232,7 +232,8 @@ fn judge(subjects: &mut [Subject], rule: &Rule) {
                 let ends = [subject.workload.arms.first(), subject.workload.arms.get(place)];
                 let contention = metric.metric.is_cpu().then(|| contention(ends)).flatten();
                 let at_least = [first, own].map(|values| !values.at_least.is_empty());
-                let (judged, withheld) = borne_out(metric.metric, judged, contention, at_least);
+                let without = [first, own].map(|values| values.without.len() as u32);
+                let (judged, withheld) = borne_out(metric.metric, judged, contention, (at_least, without));
                 RunVerdict {
                     metric: metric.metric,
                     run: subject.runs.get(place).copied().unwrap_or_default(),
@@ -240,7 +241,7 @@ fn judge(subjects: &mut [Subject], rule: &Rule) {
                         .map(|values| values.len() - dropped(values, question.scale)),
                     margin: question.margin,
                     judged,
-                    has_bounds: at_least != [false; 2],
+                    has_bounds: at_least != [false; 2] || without != [0; 2],
                     withheld,
                     explained_by: Vec::new(),
                 }

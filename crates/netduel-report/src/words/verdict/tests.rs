@@ -15,6 +15,7 @@ fn comparison(verdict: Verdict, [pairs, blocks]: [usize; 2]) -> Comparison {
         pairs: vec![(0, 1.0, 1.0); pairs],
         is_crossover: false,
         at_least: [false; 2],
+        without: [0; 2],
         margin: 0.05,
         blocks,
         contention: None,
@@ -107,6 +108,16 @@ fn withheld_verdicts_state_the_reason() {
     for (metric, withheld, words) in [
         (Metric::CpuPerGigabyte, Withheld::Bounds, "inconclusive: some values are only lower bounds"),
         (Metric::Throughput, Withheld::Bounds, "inconclusive: some values are only upper bounds"),
+        (
+            Metric::NoDropRate,
+            Withheld::NoValue { trials: [0, 6] },
+            "inconclusive: no value in 6 valid trials of a",
+        ),
+        (
+            Metric::NoDropRate,
+            Withheld::NoValue { trials: [1, 2] },
+            "inconclusive: no value in 1 valid trial of the baseline and 2 valid trials of a",
+        ),
         (
             Metric::CpuPerGigabyte,
             Withheld::CpuContention { share_max: 0.741 },

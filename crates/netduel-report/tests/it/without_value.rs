@@ -1,0 +1,163 @@
+//! Valid trials without a value because their result was the worst there is: verdicts do not leave them out.
+use netduel_model::metric::Metric;
+use netduel_model::run::Run;
+use netduel_model::sample::{DatagramReport, Flow};
+use netduel_model::trial::Trial;
+use netduel_report::analysis::Withheld;
+use netduel_report::words::{self, Tone};
+use netduel_report::{analyse_run, prometheus};
+use netduel_stats::histogram::Histogram;
+
+use crate::builder::{Recipe, build};
+use crate::figures::report;
+use crate::json;
+
+/// What happens in a trial.
+type Event = fn(&mut Trial);
+
+/// Of what the client sent nothing arrives.
+fn lose_all(trial: &mut Trial) {
+    let server = report(trial, false);
+    server.received = Some(Flow::default());
+    if server.datagrams.is_some() {
+        server.datagrams = Some(DatagramReport::default());
+    }
+}
+
+/// No probe before the load has a response.
+fn lose_idle(trial: &mut Trial) {
+    report(trial, true).round_trips.as_mut().unwrap().idle = Some(Histogram::new().to_record());
+}
+
+/// No new connection is made under load.
+fn refuse(trial: &mut Trial) {
+    let foreign = &mut report(trial, true).under_load.as_mut().unwrap().foreign;
+    foreign.failed = foreign.attempted;
+    (foreign.connect, foreign.exchange) = (Histogram::new().to_record(), Histogram::new().to_record());
+}
+
+/// Twelve blocks of a workload with one metric, in which the second arm is better. In every other block an event happens to an arm.
+fn run(workload: &'static str, metric: Metric, arm: &str, event: Event) -> Run {
+    let mut run = build(&Recipe { workloads: vec![workload], blocks: 12, ..Recipe::default() });
+    for own in &mut run.header.plan.arms {
+        own.workloads[0].metrics = vec![metric];
+    }
+    let mut idle = Histogram::new();
+    (0..300).for_each(|_| idle.record(50_000));
+    for trial in &mut run.trials {
+        if workload == "load" && trial.slot.arm.as_str() == "accelerated" {
+            report(trial, true).round_trips.as_mut().unwrap().idle = Some(idle.to_record());
+        }
+        if trial.slot.arm.as_str() == arm && trial.slot.block % 2 == 0 {
+            event(trial);
+        }
+    }
+    run
+}
+
+const CASES: [(&str, Metric, Event); 7] = [
+    ("udp", Metric::PacketRate, lose_all),
+    ("udp", Metric::Jitter, lose_all),
+    ("udp", Metric::CpuPerDatagram, lose_all),
+    ("bulk", Metric::CpuPerGigabyte, lose_all),
+    ("bulk", Metric::RetransmitsPerGigabyte, lose_all),
+    ("load", Metric::LatencyIdleP50, lose_idle),
+    ("load", Metric::Responsiveness, refuse),
+];
+
+#[test]
+fn trials_with_the_worst_result_withhold_the_verdict_that_their_arm_is_better() {
+    for (workload, metric, event) in CASES {
+        let analysis = analyse_run(&run(workload, metric, "accelerated", event));
+        let judged = &analysis.workloads[0].judged[0];
+        let arm = &judged.arms[1];
+        assert_eq!((arm.values.len(), arm.without.len()), (6, 6), "{metric:?}");
+        assert!(arm.bound_at(metric, 0.5).is_some(), "{metric:?}");
+        let comparison = &judged.comparisons[0];
+        assert_eq!(comparison.withheld, Some(Withheld::NoValue { trials: [0, 6] }), "{metric:?}");
+        assert_eq!(words::tone(metric, comparison.judged.as_ref()), Tone::Open, "{metric:?}");
+        assert_eq!(comparison.estimated(), None, "{metric:?}");
+        let note = words::without_value(&analysis);
+        let end = "in 6 of 12 valid trials of accelerated: nothing arrived, or no response came";
+        assert!(note.len() == 1 && note[0].ends_with(end), "{note:?}");
+    }
+}
+
+#[test]
+fn worst_results_of_the_baseline_leave_the_verdict_that_the_arm_is_better() {
+    for (workload, metric, event) in CASES {
+        let analysis = analyse_run(&run(workload, metric, "synthetic", event));
+        let comparison = &analysis.workloads[0].judged[0].comparisons[0];
+        assert_eq!((comparison.without, comparison.withheld), ([6, 0], None), "{metric:?}");
+        assert_eq!(words::tone(metric, comparison.judged.as_ref()), Tone::Better, "{metric:?}");
+        assert!(comparison.has_bounds(), "{metric:?}");
+    }
+}
+
+#[test]
+fn arm_without_any_value_has_its_trials_in_the_verdict() {
+    let mut lost = run("udp", Metric::PacketRate, "accelerated", lose_all);
+    let trials = lost.trials.iter_mut().filter(|trial| trial.slot.arm.as_str() == "accelerated");
+    trials.for_each(lose_all);
+    let analysis = analyse_run(&lost);
+    let judged = &analysis.workloads[0].judged[0];
+    assert_eq!(
+        words::verdict(judged.metric, &judged.comparisons[0]),
+        "inconclusive: no value in 12 valid trials of accelerated"
+    );
+    assert_eq!(judged.arms[1].bound_at(judged.metric, 0.5), None, "there is no median");
+}
+
+#[test]
+fn missing_worst_values_leave_no_mean_and_no_quantile_without_a_sign() {
+    let lost = run("udp", Metric::PacketRate, "accelerated", lose_all);
+    let values = &json::report(&lost)["workloads"][0]["metrics"][0]["arms"][1];
+    assert_eq!((&values["n"], &values["median_bound"]), (&6.into(), &"less-than".into()), "{values}");
+    assert!(values["mean"].is_null() && values["standard_error"].is_null(), "{values}");
+    let page = prometheus::page(&lost, &analyse_run(&lost));
+    let has = |part: &str, quantile: &str| {
+        let is_it = |line: &str| {
+            line.starts_with(&format!("netduel_interface_packets_per_second{part}{{"))
+                && line.contains("arm=\"accelerated\"")
+                && line.contains(quantile)
+        };
+        page.lines().any(is_it)
+    };
+    assert!(has("", "quantile=\"1\"") && has("_count", ""), "{page}");
+    assert!(!has("", "quantile=\"0.5\"") && !has("_sum", ""), "{page}");
+}
+
+#[test]
+fn trials_that_show_no_result_are_no_worst_ones() {
+    let nothing_sent: Event = |trial| {
+        lose_all(trial);
+        report(trial, true).sent = Some(Flow::default());
+    };
+    let short: Event = |trial| {
+        lose_all(trial);
+        for end in [&mut trial.client, &mut trial.server].into_iter().flatten() {
+            end.observation.wall_ns = 99_000_000;
+        }
+    };
+    let without_counter: Event = |trial| {
+        lose_all(trial);
+        report(trial, true).streams[0].tcp.as_mut().unwrap().retransmits = None;
+    };
+    let without_interface: Event = |trial| {
+        for end in [&mut trial.client, &mut trial.server].into_iter().flatten() {
+            end.observation.interfaces.clear();
+        }
+    };
+    for (workload, metric, event) in [
+        ("udp", Metric::PacketRate, nothing_sent),
+        ("udp", Metric::PacketRate, without_interface),
+        ("udp", Metric::CpuPerDatagram, short),
+        ("bulk", Metric::RetransmitsPerGigabyte, without_counter),
+    ] {
+        let analysis = analyse_run(&run(workload, metric, "accelerated", event));
+        let judged = &analysis.workloads[0].judged[0];
+        let arm = &judged.arms[1];
+        assert_eq!((arm.values.len(), arm.without.len()), (6, 0), "{metric:?}");
+        assert_eq!(judged.comparisons[0].withheld, None, "{metric:?}");
+    }
+}
