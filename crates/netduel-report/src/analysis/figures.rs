@@ -299,8 +299,10 @@ fn loss(traffic: &Traffic, trial: &Trial) -> Option<f64> {
     (sent > 0 && unique <= sent).then(|| (sent - unique) as f64 / sent as f64)
 }
 
+/// The mean over the directions in which datagrams were sent; absent when one has none: the mean of the other is not that of the path.
 fn jitter(trial: &Trial) -> Option<f64> {
-    let values: Vec<f64> = datagrams(trial).iter().filter_map(|(_, report)| report.jitter_ns).collect();
+    let directions = datagrams(trial).into_iter().filter(|(sent, _)| *sent > 0);
+    let values: Vec<f64> = directions.map(|(_, report)| report.jitter_ns).collect::<Option<_>>()?;
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 

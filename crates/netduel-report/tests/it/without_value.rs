@@ -3,13 +3,14 @@ use netduel_model::metric::Metric;
 use netduel_model::run::Run;
 use netduel_model::sample::{DatagramReport, Flow};
 use netduel_model::trial::Trial;
-use netduel_report::analysis::Withheld;
+use netduel_model::workload::{Direction, Traffic};
+use netduel_report::analysis::{Withheld, value_of};
 use netduel_report::words::{self, Tone};
 use netduel_report::{analyse_run, prometheus};
 use netduel_stats::histogram::Histogram;
 
 use crate::builder::{Recipe, build};
-use crate::figures::report;
+use crate::figures::{first, flow, report};
 use crate::json;
 
 /// What happens in a trial.
@@ -160,4 +161,19 @@ fn trials_that_show_no_result_are_no_worst_ones() {
         assert_eq!((arm.values.len(), arm.without.len()), (6, 0), "{metric:?}");
         assert_eq!(judged.comparisons[0].withheld, None, "{metric:?}");
     }
+}
+
+#[test]
+fn jitter_of_both_directions_needs_both() {
+    let (mut workload, mut trial) = first("udp");
+    if let Traffic::UdpStream(settings) = &mut workload.traffic {
+        settings.direction = Direction::Both;
+    }
+    let datagrams = |jitter_ns| Some(DatagramReport { jitter_ns, ..DatagramReport::default() });
+    report(&mut trial, false).sent = Some(flow(1_000_000));
+    report(&mut trial, false).datagrams = datagrams(Some(3_000.0));
+    report(&mut trial, true).datagrams = datagrams(Some(5_000.0));
+    assert_eq!(value_of(Metric::Jitter, &workload, &trial, true), Some(4_000.0));
+    report(&mut trial, true).datagrams = datagrams(None);
+    assert_eq!(value_of(Metric::Jitter, &workload, &trial, true), None, "half of a mean is not a figure");
 }
