@@ -17,7 +17,8 @@ const CONGESTION_CONTROLS: &str = "/proc/sys/net/ipv4/tcp_available_congestion_c
 pub enum HostChanges {
     /// What the plan says: its author has started the agent.
     OfPlan,
-    /// Nothing: the workload is that of a client, which checked it by rules of its own, or not at all.
+    /// Nothing but the XDP program of a test, where the packets of its client arrive: the workload is that of a client, which checked it by
+    /// rules of its own, or not at all.
     None,
 }
 

@@ -111,7 +111,7 @@ pub(super) fn is_worst(metric: Metric, workload: &Workload, trial: &Trial, share
         | Metric::LatencyLoadedP50
         | Metric::LatencyLoadedP99 => figures::has_no_response(trial),
         Metric::LatencyIdleP50 => figures::has_no_idle_response(workload, trial),
-        Metric::Responsiveness => responsiveness::has_no_response(trial),
+        Metric::Responsiveness => responsiveness::has_requests(trial),
         // These have a value whenever something was sent.
         Metric::Loss | Metric::Outage | Metric::LostInOutage | Metric::RecoveryTime => false,
     }

@@ -18,14 +18,14 @@ impl<T> Halves<T> {
         Self { first: of(&arm.pair), second: of(crossed), half: plan.crossover_at() }
     }
 
-    /// That of the hosts on which a trial ran.
+    /// The fact of the hosts of a trial.
     pub(super) fn of_trial(&self, trial: &Trial) -> &T {
         if self.half.is_some_and(|half| trial.slot.block >= half) { &self.second } else { &self.first }
     }
 }
 
 impl<T: PartialEq> Halves<T> {
-    /// That of all these trials; absent where those of the two halves differ.
+    /// The fact of the hosts of all these trials; absent where the facts of the two halves differ.
     pub(super) fn of_all(&self, trials: &[&Trial]) -> Option<&T> {
         let mut each = trials.iter().map(|trial| self.of_trial(trial));
         let first = each.next().unwrap_or(&self.first);

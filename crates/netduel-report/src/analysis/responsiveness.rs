@@ -16,8 +16,8 @@ pub(super) fn of_trial(trial: &Trial) -> Option<f64> {
     Some(per_minute(connect, exchange, mean(&under_load.in_band)?))
 }
 
-/// Whether requests were sent under load: without a value too few of a kind had a response.
-pub(super) fn has_no_response(trial: &Trial) -> bool {
+/// Whether requests were sent under load: a trial that has these and no value has too few responses of a kind.
+pub(super) fn has_requests(trial: &Trial) -> bool {
     let under_load = trial.client.as_ref().and_then(|end| end.report.under_load.as_ref());
     under_load.is_some_and(|load| load.foreign.attempted.max(load.in_band_requests) > 1)
 }

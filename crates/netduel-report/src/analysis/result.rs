@@ -259,7 +259,7 @@ pub struct Comparison {
     pub pairs: Vec<(u32, f64, f64)>,
     /// Whether it is of a crossover.
     pub is_crossover: bool,
-    /// Whether some values of the baseline, and some of the arm, that are in a pair are bounds.
+    /// Whether some values of the baseline, and some of the arm, are bounds: of those in a pair, or in one if no result were too bad for a value.
     pub at_least: [bool; 2],
     /// Valid trials of the baseline, and of the arm, that would be in a pair if their result were not too bad for a value.
     pub without: [u32; 2],

@@ -126,7 +126,7 @@ pub struct RunValues {
     pub n: usize,
     /// Median.
     pub median: Option<f64>,
-    /// What the median bounds, because of values that are bounds; null when it is exact.
+    /// What the median bounds, because values are bounds, or missing because they were the worst; null when it is exact.
     pub median_bound: Option<Bound>,
     /// First quartile.
     pub quartile_1: Option<f64>,
@@ -214,7 +214,7 @@ pub struct PublishedComparison {
     pub size: Option<String>,
     /// Usable values.
     pub values: usize,
-    /// What the estimate and its interval bound, because of values that are bounds; null when they are exact.
+    /// What the estimate and its interval bound, because values are bounds, or missing because they were the worst; null when they are exact.
     pub bound: Option<Bound>,
     /// Hodges-Lehmann estimate of the run's value, in the unit of the metric; null without a usable value.
     pub centre: Option<f64>,

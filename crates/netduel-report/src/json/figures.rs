@@ -42,7 +42,7 @@ pub struct MetricValues {
     pub standard_error: Option<f64>,
     /// Median.
     pub median: Option<f64>,
-    /// What the median bounds, because of values that are bounds; null when it is exact.
+    /// What the median bounds, because values are bounds, or missing because they were the worst; null when it is exact.
     pub median_bound: Option<Bound>,
     /// First quartile.
     pub quartile_1: Option<f64>,
@@ -116,9 +116,9 @@ pub struct Verdict {
     pub more_blocks: Option<u32>,
     /// Two-sided p value of "no difference", corrected for all verdicts of the document (Holm).
     pub adjusted_p: Option<f64>,
-    /// Estimate and interval; null without a usable pair, and where an inconclusive comparison has values that are bounds.
+    /// Estimate and interval; null without a usable pair, and where values of an inconclusive comparison are bounds, or missing because they were the worst.
     pub estimate: Option<Estimate>,
-    /// Whether values are bounds, so that the effect is at least the estimate; only of the kinds `higher` and `lower`.
+    /// Whether values are bounds, or missing because they were the worst, so that the effect is at least the estimate; only of the kinds `higher` and `lower`.
     pub at_least: bool,
 }
 

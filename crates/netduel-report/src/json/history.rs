@@ -81,7 +81,7 @@ pub struct HistoryPoint {
     pub n: usize,
     /// Median.
     pub median: f64,
-    /// What the median bounds, because of values that are bounds; null when it is exact.
+    /// What the median bounds, because values are bounds, or missing because they were the worst; null when it is exact.
     pub median_bound: Option<Bound>,
     /// First quartile.
     pub quartile_1: f64,

@@ -672,7 +672,8 @@ fn generator_outside_netduel_is_no_cpu_contention() {
 #[test]
 fn bottleneck_is_found_in_the_largest_numbers() {
     let refused = |trial: &mut Trial| {
-        let handed = ends(trial)[0].report.datagrams_sent.as_mut().unwrap();
+        let [client, _] = ends(trial);
+        let handed = client.report.datagrams_sent.as_mut().unwrap();
         (handed.calls, handed.refused) = (u64::MAX, u64::MAX);
     };
     assert_eq!(limit(PacketEngine::Xdp, PacketReceiver::Xdp, refused).0, Cause::BackPressure);

@@ -40,7 +40,6 @@ fn client_chooses_no_interface_of_a_server_for_xdp() {
 #[test]
 fn congestion_control_of_a_server_is_one_that_its_kernel_has() {
     let server = Server::start(&["--ephemeral"]);
-    let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
     let traffic = |congestion: &str| {
         json!({
             "type": "tcp-stream", "streams": 1, "direction": "up", "block": "64 KiB", "engine": "lean",
@@ -48,11 +47,10 @@ fn congestion_control_of_a_server_is_one_that_its_kernel_has() {
         })
     };
     let refused = answers(&server, &traffic("nonesuch"));
-    let words = format!(
-        "loads no kernel module for its clients, and its host offers no congestion control `nonesuch`, only {}",
-        available.trim()
-    );
-    assert!(refused.contains(&words), "{refused}");
+    // Another program may load a module meanwhile, so the list is not compared.
+    let words =
+        "loads no kernel module for its clients, and its host offers no congestion control `nonesuch`, only ";
+    assert!(refused.contains(words), "{refused}");
     let served = answers(&server, &traffic("reno"));
     assert!(served.contains("\"prepared\""), "{served}");
     server.end();
