@@ -202,11 +202,10 @@ fn all_series(runs: &[PastRun], plan: &ResolvedPlan, selection: &Selection) -> V
 }
 
 fn point(run: usize, values: &Values) -> Option<Point> {
-    const QUARTILES: [f64; 3] = [0.25, 0.5, 0.75];
-    let numbers = values.of_arm.numbers();
-    let [low, median, high] = QUARTILES.map(|share| summary::quantile(&numbers, share));
-    let bounds = QUARTILES.map(|share| values.of_arm.bound_at(values.metric.metric, share));
-    Some(Point { run, median: median?, quartiles: [low?, high?], bounds, n: numbers.len() })
+    let at = |share: f64| values.of_arm.quantile(values.metric.metric, share);
+    let [(low, of_low), (median, of_median), (high, of_high)] = [at(0.25)?, at(0.5)?, at(0.75)?];
+    let bounds = [of_low, of_median, of_high];
+    Some(Point { run, median, quartiles: [low, high], bounds, n: values.of_arm.values.len() })
 }
 
 impl Point {
@@ -218,7 +217,7 @@ impl Point {
 }
 
 impl Series {
-    /// The median of some of its points, and what it bounds; absent without a point.
+    /// The median of some of its points, and what it bounds; absent without a point, and where the true one may be smaller or larger.
     pub fn median(&self, points: &[Point]) -> Option<(f64, Option<Bound>)> {
         let medians: Vec<f64> = points.iter().map(|point| point.median).collect();
         // Of a search a median may be a bound of either kind.
@@ -226,8 +225,10 @@ impl Series {
             let of_point = |point: &Point| (point.median, point.median_bound() == Some(kind));
             kind.of_quantile(&points.iter().map(of_point).collect::<Vec<_>>(), 0.5)
         };
-        let bound = [Bound::LessThan, Bound::AtLeast].into_iter().find_map(of_kind);
-        Some((summary::median(&medians)?, bound))
+        match [Bound::LessThan, Bound::AtLeast].map(of_kind) {
+            [Some(_), Some(_)] => None,
+            [less_than, at_least] => Some((summary::median(&medians)?, less_than.or(at_least))),
+        }
     }
 
     /// A value of it in words, with its unit and the sign of a bound.
@@ -318,6 +319,19 @@ mod tests {
             let row = format!("| {series} | {runs} |");
             assert!(guide.contains(&row), "no row {row}");
         }
+    }
+
+    #[test]
+    fn level_that_rests_on_bounds_in_both_directions_is_none() {
+        let series = series(Metric::NoDropRate);
+        let level = |bounds: [Option<Bound>; 3]| {
+            let point = |bound| Point { run: 0, median: 1e6, quartiles: [1e6; 2], bounds: [bound; 3], n: 8 };
+            series.median(&bounds.map(point))
+        };
+        let [at_least, less_than] = [Bound::AtLeast, Bound::LessThan].map(Some);
+        assert_eq!(level([at_least, None, None]), Some((1e6, at_least)));
+        assert_eq!(level([None, less_than, None]), Some((1e6, less_than)));
+        assert_eq!(level([at_least, less_than, None]), None);
     }
 
     #[test]

@@ -143,8 +143,8 @@ fn about_the_run(run: &Run, analysis: &Analysis, plan: &str, families: &mut Fami
     families.add("netduel_warnings", "gauge", "Warnings about the result.", "", &labels, warnings);
 }
 
-/// Quantiles over the valid trials; no sample without one. The format has no mark for a bound, so a quantile that is one is left out, and so is a
-/// sum that contains one.
+/// Quantiles over the valid trials; no sample without one. The format has no mark for a bound, so a quantile that is one is left out, and so is one
+/// whose true value may be smaller or larger, and a sum that contains a bound.
 fn values(
     plan: &str,
     workload: &WorkloadAnalysis,
@@ -158,7 +158,7 @@ fn values(
     let own = [("plan", plan), ("workload", workload.name.as_str()), ("arm", arm.arm.as_str())];
     for share in QUANTILES {
         let Some(value) = summary::quantile(&numbers, share) else { return };
-        if arm.bound_at(metric.metric, share).is_some() {
+        if arm.quantile(metric.metric, share).is_none_or(|(_, bound)| bound.is_some()) {
             continue;
         }
         let quantile = share.to_string();

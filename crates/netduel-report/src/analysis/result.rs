@@ -1,4 +1,4 @@
-//! Types of everything that is derived from a run: values by workload and arm, comparisons, warnings. No figure is computed here.
+//! Types of everything that is derived from a run: values by workload and arm, comparisons, warnings. No figure of a trial is computed here.
 use std::collections::{BTreeMap, BTreeSet};
 
 use netduel_model::ids::{ArmName, WorkloadName};
@@ -8,6 +8,7 @@ use netduel_model::run::RunEnd;
 use netduel_model::warning::Warning;
 use netduel_model::workload::{WorkUnit, Workload};
 use netduel_stats::histogram::Histogram;
+use netduel_stats::summary;
 use netduel_stats::verdict::{Judged, Verdict};
 
 use super::bound::Bound;
@@ -232,15 +233,19 @@ impl ArmValues {
         }
     }
 
-    /// Whether the quantile `share` is a bound: the true values may be in another order, or some are missing that are worse than all others.
-    pub fn bound_at(&self, metric: Metric, share: f64) -> Option<Bound> {
-        let worst = Bound::of_worst(metric);
-        if !self.without.is_empty() && !self.values.is_empty() && worst.moves_quantile(share) {
-            return Some(worst);
-        }
+    /// The quantile `share`, and what it bounds: the true values may be in another order, or some are missing that are worse than all others.
+    /// Absent without a value, and where both may be, so that the true quantile is smaller or larger: such a number would say nothing.
+    pub fn quantile(&self, metric: Metric, share: f64) -> Option<(f64, Option<Bound>)> {
+        let quantile = summary::quantile(&self.numbers(), share)?;
         let value = |(block, value): &(u32, f64)| (*value, self.at_least.contains(block));
         let values: Vec<(f64, bool)> = self.values.iter().map(value).collect();
-        Bound::of_values(metric).of_quantile(&values, share)
+        let of_known = Bound::of_values(metric).of_quantile(&values, share);
+        let worst = Bound::of_worst(metric);
+        let of_missing = (!self.without.is_empty() && worst.moves_quantile(share)).then_some(worst);
+        match (of_known, of_missing) {
+            (Some(known), Some(missing)) if known != missing => None,
+            (known, missing) => Some((quantile, known.or(missing))),
+        }
     }
 
     /// The values without their blocks.
@@ -323,6 +328,10 @@ mod tests {
         assert_eq!((values.values, values.at_least), (vec![(0, 1.0), (1, 2.0)], BTreeSet::new()));
     }
 
+    fn bound_at(values: &ArmValues, metric: Metric, share: f64) -> Option<Bound> {
+        values.quantile(metric, share).unwrap().1
+    }
+
     #[test]
     fn quantile_is_a_bound_when_a_bound_can_move_it() {
         let values = |bounds: &[u32]| ArmValues {
@@ -331,13 +340,13 @@ mod tests {
             at_least: bounds.iter().copied().collect(),
             without: BTreeSet::new(),
         };
-        let at = |bounds: &[u32], share| values(bounds).bound_at(Metric::LatencyP50, share);
+        let at = |bounds: &[u32], share| bound_at(&values(bounds), Metric::LatencyP50, share);
         assert_eq!(at(&[], 1.0), None);
         assert_eq!(at(&[3], 0.5), None, "it is above the median wherever it lies");
         assert_eq!(at(&[3], 0.75), Some(Bound::AtLeast), "interpolated between 3 and 750");
         assert_eq!(at(&[2, 3], 0.5), Some(Bound::AtLeast));
         assert_eq!(at(&[0], 0.5), Some(Bound::AtLeast), "the smallest may be the largest");
-        let rate = |bounds: &[u32], share| values(bounds).bound_at(Metric::RoundTripRate, share);
+        let rate = |bounds: &[u32], share| bound_at(&values(bounds), Metric::RoundTripRate, share);
         assert_eq!((rate(&[0], 0.5), rate(&[0], 0.0)), (None, Some(Bound::LessThan)));
     }
 
@@ -350,15 +359,37 @@ mod tests {
         ] {
             let mut values = ArmValues::new("a".parse().unwrap());
             values.without.insert(1);
-            assert_eq!(values.bound_at(metric, 0.5), None, "there is no median");
+            assert_eq!(values.quantile(metric, 0.5), None, "there is no median");
             values.insert(0, (1.0, None));
             values.insert(2, (3.0, None));
-            let at = [0.25, 0.5, 0.75, best].map(|share| values.bound_at(metric, share));
+            let at = [0.25, 0.5, 0.75, best].map(|share| bound_at(&values, metric, share));
             assert_eq!(at, [Some(bound), Some(bound), Some(bound), None], "{metric:?}");
             assert_eq!(values.bound(metric), Some(bound));
             assert_eq!(values.result_blocks(), BTreeSet::from([0, 1, 2]));
             values.insert(1, (2.0, None));
             assert_eq!(values.bound(metric), None, "a later attempt has a value");
         }
+    }
+
+    #[test]
+    fn quantile_whose_true_value_may_be_smaller_or_larger_is_none() {
+        let at_least = Some(Bound::AtLeast);
+        let mut values = ArmValues::new("a".parse().unwrap());
+        for (block, value) in [(0, (1.0, None)), (1, (2.0, None)), (2, (9.0, at_least))] {
+            values.insert(block, value);
+        }
+        let all = |values: &ArmValues| {
+            [0.25, 0.5, 0.75, 1.0].map(|share| values.quantile(Metric::NoDropRate, share))
+        };
+        assert_eq!(
+            all(&values),
+            [Some((1.5, None)), Some((2.0, None)), Some((5.5, at_least)), Some((9.0, at_least))]
+        );
+        values.without.insert(3);
+        let less_than = Some(Bound::LessThan);
+        assert_eq!(
+            all(&values),
+            [Some((1.5, less_than)), Some((2.0, less_than)), None, Some((9.0, at_least))]
+        );
     }
 }

@@ -2,7 +2,6 @@
 use netduel_model::ids::ArmName;
 use netduel_model::metric::Metric;
 use netduel_model::plan::{Arm, ResolvedPlan, TreatmentAction};
-use netduel_stats::summary;
 
 use super::{ArmAnalysis, ArmPackets, Bound, MetricAnalysis, PacketRates, WorkloadAnalysis};
 
@@ -39,7 +38,7 @@ pub struct SweepPoint {
     pub arm: ArmName,
     /// Sent rates; absent when no trial has them.
     pub sent: Option<PacketRates>,
-    /// Received rates, or the results of the search.
+    /// Received rates, or the results of the search; absent where the true median of these may be smaller or larger.
     pub received: Option<PacketRates>,
     /// Minimum and maximum over the valid trials of the received mean, packets per second.
     pub range: Option<(f64, f64)>,
@@ -73,25 +72,21 @@ fn searched(workload: &WorkloadAnalysis) -> Option<&MetricAnalysis> {
 fn point(label: String, workload: &WorkloadAnalysis, arm: &ArmAnalysis, packets: &ArmPackets) -> SweepPoint {
     let found = searched(workload).map(|metric| {
         let values = metric.arms.iter().find(|values| values.arm == arm.arm);
-        let bounds = [0.5, 0.0, 1.0].map(|share| values?.bound_at(metric.metric, share));
-        (values.map(super::ArmValues::numbers).unwrap_or_default(), bounds)
+        let trials = values.map_or(0, |values| values.values.len() as u32);
+        (trials, [0.5, 0.0, 1.0].map(|share| values?.quantile(metric.metric, share)))
     });
-    let bounds = found.as_ref().map_or([None; 3], |(_, bounds)| *bounds);
-    let extremes = |values: &[f64]| {
-        let low = values.iter().copied().reduce(f64::min);
-        low.zip(values.iter().copied().reduce(f64::max))
-    };
-    let (sent, received, range) = match &found {
-        Some((values, _)) => (None, of_values(values), extremes(values)),
-        None => (packets.sent, packets.received, packets.received_range),
+    let value = |(value, _): (f64, Option<Bound>)| value;
+    let of_search =
+        |trials: u32, median: f64| PacketRates { trials, median, intervals: 0, min: None, max: None };
+    let (sent, received, range, bounds) = match found {
+        Some((trials, quantiles)) => {
+            let [median, low, high] = quantiles.map(|quantile| quantile.map(value));
+            let received = median.map(|median| of_search(trials, median));
+            (None, received, low.zip(high), quantiles.map(|quantile| quantile.and_then(|(_, bound)| bound)))
+        }
+        None => (packets.sent, packets.received, packets.received_range, [None; 3]),
     };
     SweepPoint { label, frame: packets.path.frame, arm: arm.arm.clone(), sent, received, range, bounds }
-}
-
-/// The median of search results.
-fn of_values(values: &[f64]) -> Option<PacketRates> {
-    let trials = values.len() as u32;
-    Some(PacketRates { trials, median: summary::median(values)?, intervals: 0, min: None, max: None })
 }
 
 /// The name of a workload from a list without its frame size.

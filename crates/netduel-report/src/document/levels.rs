@@ -1,12 +1,11 @@
 //! Headline charts: the median of each arm, or run, as a bar with its quartiles, a group of bars for each metric.
 use netduel_model::metric::Better;
-use netduel_stats::summary;
 
 use super::chart::{Chart, Figure, Level, LevelGroup, Levels};
 use super::metric_plots::{capital, is_shown};
 use super::verdicts::Sides;
 use crate::analysis::compare::Subject;
-use crate::analysis::{Analysis, ArmValues, MetricAnalysis, WorkloadAnalysis};
+use crate::analysis::{Analysis, ArmValues, Bound, MetricAnalysis, WorkloadAnalysis};
 use crate::words;
 
 /// Medians that differ by more than this factor need a logarithmic axis: on a linear one the lower ones are lines at zero.
@@ -145,26 +144,26 @@ pub(super) fn logarithmic_axis(what: &str) -> String {
 }
 
 fn level(names: &[&str], metric: &MetricAnalysis, values: &ArmValues, sides: Sides) -> Level {
-    let numbers = values.numbers();
-    let at = |share: f64| summary::quantile(&numbers, share);
+    let at = |share: f64| values.quantile(metric.metric, share);
+    let value = |share: f64| at(share).map(|(value, _)| value);
     let measure = words::measure(metric, values);
     let arm = names.iter().position(|name| *name == values.arm.as_str()).unwrap_or(0);
-    let is_several = numbers.len() > 1;
+    let is_several = measure.n > 1;
     // Runs have no pairs: how far their values overlap is what a reader looks for.
     let whiskers = at(0.0).zip(at(1.0)).filter(|_| is_several && sides == Sides::Runs);
-    let end = |share: f64, value: f64| {
-        let bound = values.bound_at(metric.metric, share);
+    let end = |(value, bound): (f64, Option<Bound>)| {
         words::metric_value_or_bound(metric.metric, metric.unit, value, bound)
     };
-    let extremes = |(low, high): (f64, f64)| format!("from {} to {}", end(0.0, low), end(1.0, high));
     Level {
         arm,
         name: values.arm.to_string(),
-        value: at(0.5),
-        range: at(0.25).zip(at(0.75)).filter(|_| is_several),
-        whiskers,
+        value: value(0.5),
+        range: value(0.25).zip(value(0.75)).filter(|_| is_several),
+        whiskers: whiskers.map(|((low, _), (high, _))| (low, high)),
         detail: measure.quartiles,
-        extremes: whiskers.map(extremes).unwrap_or_default(),
+        extremes: whiskers
+            .map(|(low, high)| format!("from {} to {}", end(low), end(high)))
+            .unwrap_or_default(),
         label: measure.median.unwrap_or_else(|| "no value".to_owned()),
         remark: if is_contended(metric, values) { NOT_COMPARABLE } else { "" },
     }
@@ -222,7 +221,6 @@ mod tests {
     use netduel_model::workload::WorkUnit;
 
     use super::*;
-    use crate::analysis::Bound;
 
     #[test]
     fn extremes_that_are_bounds_have_their_sign() {

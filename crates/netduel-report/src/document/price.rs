@@ -7,7 +7,6 @@ use netduel_model::metric::Quantity;
 use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_model::run::Run;
 use netduel_model::units::human_nanos;
-use netduel_stats::summary;
 
 use super::block::{Block, FactGroup, Scope, Section};
 use super::table::{Cell, Column, Table};
@@ -175,7 +174,8 @@ fn table(source: Source<'_>, analysis: &Analysis) -> Table {
                     }),
                     Cell::from(match (&price, median(metric, arm)) {
                         (Some(price), Some(value)) => rate(metric, value, price),
-                        _ => "price unknown".to_owned(),
+                        (Some(_), None) => "no value".to_owned(),
+                        (None, _) => "price unknown".to_owned(),
                     }),
                     Cell::from(if index == 0 {
                         "baseline".to_owned()
@@ -197,7 +197,7 @@ fn table(source: Source<'_>, analysis: &Analysis) -> Table {
 
 /// The median of an arm, and what it bounds.
 fn median(metric: &MetricAnalysis, arm: &ArmValues) -> Option<(f64, Option<Bound>)> {
-    Some((summary::quantile(&arm.numbers(), 0.5)?, arm.bound_at(metric.metric, 0.5)))
+    arm.quantile(metric.metric, 0.5)
 }
 
 /// The divisor and the unit of a rate that is worth money; `None` for other metrics.

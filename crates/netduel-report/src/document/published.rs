@@ -3,7 +3,6 @@
 use netduel_model::bed::RunBed;
 use netduel_model::published::{Figure, Measure, Packets, figures, packets};
 use netduel_model::run::Run;
-use netduel_stats::summary;
 
 use super::block::{Block, Scope, Section};
 use super::table::{Cell, Column, Table};
@@ -131,8 +130,7 @@ fn value(
     let Measure::Metric(wanted) = figure.measure else { return None };
     let metric = workload.judged.iter().chain(&workload.unjudged).find(|metric| metric.metric == wanted)?;
     let values = metric.arms.iter().find(|values| values.arm == arm.arm)?;
-    let median = summary::quantile(&values.numbers(), 0.5)?;
-    let bound = values.bound_at(wanted, 0.5);
+    let (median, bound) = values.quantile(wanted, 0.5)?;
     Some((median, bound, words::metric_value_or_bound(wanted, metric.unit, median, bound)))
 }
 

@@ -59,8 +59,12 @@ fn drawn(
     if published.is_some() {
         reading.push_str(" Dashed: published for this machine size.");
     }
-    if sweep.points.iter().flat_map(|point| point.bounds).any(|bound| bound.is_some()) {
-        reading.push_str(" A rate with >= is a lower bound.");
+    let has = |bound: Bound| sweep.points.iter().any(|point| point.bounds.contains(&Some(bound)));
+    for (bound, words) in [
+        (Bound::AtLeast, " A rate with >= is a lower bound."),
+        (Bound::LessThan, " A rate with < is an upper bound."),
+    ] {
+        reading.push_str(if has(bound) { words } else { "" });
     }
     let table = table(sweep, sides, scale);
     let mut data = data(sweep, names, published, scale);
@@ -100,7 +104,7 @@ fn table(sweep: &Sweep, sides: Sides, scale: Scaled) -> Table {
             found(point.received.map(|rates| rates.median), median),
             found(point.range.map(|range| range.0), low),
             found(point.range.map(|range| range.1), high),
-            Cell::Count(point.received.map_or(0, |rates| u64::from(rates.trials))),
+            point.received.map_or(Cell::Absent, |rates| Cell::Count(u64::from(rates.trials))),
         ]);
     }
     table
@@ -155,18 +159,27 @@ mod tests {
             range: Some((1e6, 3e6)),
             bounds,
         };
-        let at_least = Some(Bound::AtLeast);
+        let [at_least, less_than] = [Bound::AtLeast, Bound::LessThan].map(Some);
         let sweep = Sweep {
             by: SweptBy::Frames,
             name: "search".to_owned(),
             search: Some(Metric::NoDropRate),
-            points: vec![point(64, [None; 3]), point(128, [at_least, None, at_least])],
+            points: vec![
+                point(64, [None; 3]),
+                point(128, [at_least, None, at_least]),
+                point(256, [less_than, less_than, None]),
+            ],
         };
         let table = table(&sweep, Sides::Arms, scaled_packets([3e6].into_iter()));
         let numbers = |row: usize| table.rows[row][3..6].to_vec();
         let cells = |texts: [&str; 3]| texts.map(|text| Cell::Number(text.to_owned())).to_vec();
         assert_eq!(numbers(0), cells(["2.00", "1.00", "3.00"]));
         assert_eq!(numbers(1), cells([">= 2.00", "1.00", ">= 3.00"]));
-        assert!(drawn(&sweep, String::new(), &["a"], None, Sides::Arms).reading.contains("with >= is"));
+        assert_eq!(numbers(2), cells(["< 2.00", "< 1.00", "3.00"]));
+        let reading = drawn(&sweep, String::new(), &["a"], None, Sides::Arms).reading;
+        assert!(
+            reading.contains("with >= is a lower") && reading.contains("with < is an upper"),
+            "{reading}"
+        );
     }
 }

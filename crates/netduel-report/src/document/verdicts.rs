@@ -73,7 +73,7 @@ pub struct VerdictCell {
 /// The value of an arm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Measure {
-    /// The median of its valid trials, with its unit; absent without a value.
+    /// The median of its valid trials, with its unit; absent without a value, and where the true one may be smaller or larger.
     pub median: Option<String>,
     /// The quartiles in brackets; empty for a single trial.
     pub quartiles: String,

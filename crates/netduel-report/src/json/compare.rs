@@ -1,6 +1,5 @@
 //! The document of a comparison of runs: `netduel compare --json`.
 use netduel_model::metric::Metric;
-use netduel_stats::summary;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -117,7 +116,7 @@ pub struct ComparedMetric {
     pub comparisons: Vec<RunVerdict>,
 }
 
-/// Values of a metric in a run, in the unit of the metric. A statistic is null without values.
+/// Values of a metric in a run, in the unit of the metric. A statistic is null without values, and where the true one may be smaller or larger.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RunValues {
     /// Label of the run.
@@ -419,8 +418,8 @@ impl ComparedMetric {
 
 impl RunValues {
     fn of(metric: Metric, run: &ArmValues) -> Self {
-        let numbers = run.numbers();
-        let quantile = |share| summary::quantile(&numbers, share);
+        let [(quartile_1, quartile_1_bound), (median, median_bound), (quartile_3, quartile_3_bound)] =
+            [0.25, 0.5, 0.75].map(|share| run.quantile(metric, share).unzip());
         let of_block = |&(block, value): &(u32, f64)| BlockValue {
             block: block.saturating_add(1),
             value,
@@ -428,13 +427,13 @@ impl RunValues {
         };
         Self {
             run: run.arm.to_string(),
-            n: numbers.len(),
-            median: summary::median(&numbers),
-            median_bound: run.bound_at(metric, 0.5),
-            quartile_1: quantile(0.25),
-            quartile_1_bound: run.bound_at(metric, 0.25),
-            quartile_3: quantile(0.75),
-            quartile_3_bound: run.bound_at(metric, 0.75),
+            n: run.values.len(),
+            median,
+            median_bound: median_bound.flatten(),
+            quartile_1,
+            quartile_1_bound: quartile_1_bound.flatten(),
+            quartile_3,
+            quartile_3_bound: quartile_3_bound.flatten(),
             values: run.values.iter().map(of_block).collect(),
         }
     }

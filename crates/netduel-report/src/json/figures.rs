@@ -29,7 +29,7 @@ pub struct MetricReport {
     pub comparisons: Vec<Comparison>,
 }
 
-/// Values of a metric on an arm, in the unit of the metric. A statistic is null without values.
+/// Values of a metric on an arm, in the unit of the metric. A statistic is null without values, and where the true one may be smaller or larger.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct MetricValues {
     /// Arm.
@@ -207,7 +207,8 @@ impl MetricValues {
     fn of(metric: Metric, arm: &ArmValues) -> Self {
         let numbers = arm.numbers();
         let mean = summary::mean(&numbers).filter(|_| arm.bound(metric).is_none());
-        let quantile = |share| summary::quantile(&numbers, share);
+        let [(quartile_1, quartile_1_bound), (median, median_bound), (quartile_3, quartile_3_bound)] =
+            [0.25, 0.5, 0.75].map(|share| arm.quantile(metric, share).unzip());
         let of_block = |&(block, value): &(u32, f64)| BlockValue {
             block: block.saturating_add(1),
             value,
@@ -218,12 +219,12 @@ impl MetricValues {
             n: numbers.len(),
             mean: mean.map(|mean| mean.mean),
             standard_error: mean.and_then(|mean| mean.standard_error),
-            median: summary::median(&numbers),
-            median_bound: arm.bound_at(metric, 0.5),
-            quartile_1: quantile(0.25),
-            quartile_1_bound: arm.bound_at(metric, 0.25),
-            quartile_3: quantile(0.75),
-            quartile_3_bound: arm.bound_at(metric, 0.75),
+            median,
+            median_bound: median_bound.flatten(),
+            quartile_1,
+            quartile_1_bound: quartile_1_bound.flatten(),
+            quartile_3,
+            quartile_3_bound: quartile_3_bound.flatten(),
             values: arm.values.iter().map(of_block).collect(),
         }
     }

@@ -2,7 +2,6 @@
 use std::collections::BTreeMap;
 
 use netduel_model::metric::Metric;
-use netduel_stats::summary;
 
 use super::text::{end_and_host, percent};
 use crate::analysis::{ArmAnalysis, Bound, Machine, QueueUse, WorkloadAnalysis};
@@ -94,7 +93,7 @@ fn share(workload: &WorkloadAnalysis, arm: &ArmAnalysis) -> Option<String> {
         .chain(&workload.unjudged)
         .find(|metric| metric.metric == Metric::Throughput)?;
     let values = throughput.arms.iter().find(|values| values.arm == arm.arm)?;
-    let median = summary::median(&values.numbers())?;
-    let sign = values.bound_at(throughput.metric, 0.5).map_or("", Bound::sign);
+    let (median, bound) = values.quantile(throughput.metric, 0.5)?;
+    let sign = bound.map_or("", Bound::sign);
     Some(format!("{}: {sign}{}", arm.arm, expected.share_words(median)))
 }

@@ -1,6 +1,5 @@
 //! The value of an arm in words: median, quartiles and number of trials.
 use netduel_stats::histogram::Histogram;
-use netduel_stats::summary;
 
 use super::text::significant;
 use crate::analysis::{ArmValues, Bound, MetricAnalysis, WorkloadAnalysis, percentile_of};
@@ -8,21 +7,19 @@ use crate::document::verdicts::Measure;
 
 /// Median and quartiles of an arm's valid trials.
 pub fn measure(metric: &MetricAnalysis, values: &ArmValues) -> Measure {
-    let numbers = values.numbers();
-    let quantile = |share: f64| summary::quantile(&numbers, share).unwrap_or_default();
-    let at = |share: f64| summary::quantile(&numbers, share).map(|value| metric.human(value));
-    let median = at(0.5);
-    let sign = |share: f64| values.bound_at(metric.metric, share).map_or("", Bound::sign);
-    let quartiles = match (at(0.25), &median, at(0.75)) {
-        (Some(low), Some(words), Some(high)) if numbers.len() > 1 => {
-            let ends = [(0.25, low), (0.75, high)].map(|(share, words)| (quantile(share), words));
-            let [low, high] = within((quantile(0.5), words), ends);
-            format!("[{}{low}, {}{high}]", sign(0.25), sign(0.75))
+    let n = values.values.len();
+    let at = |share: f64| values.quantile(metric.metric, share);
+    let sign = |bound: Option<Bound>| bound.map_or("", Bound::sign);
+    let quartiles = match (at(0.25), at(0.5), at(0.75)) {
+        (Some((low, of_low)), Some((median, _)), Some((high, of_high))) if n > 1 => {
+            let ends = [low, high].map(|value| (value, metric.human(value)));
+            let [low, high] = within((median, &metric.human(median)), ends);
+            format!("[{}{low}, {}{high}]", sign(of_low), sign(of_high))
         }
         _ => String::new(),
     };
-    let median = median.map(|median| format!("{}{median}", sign(0.5)));
-    Measure { median, quartiles, n: numbers.len() }
+    let median = at(0.5).map(|(value, bound)| format!("{}{}", sign(bound), metric.human(value)));
+    Measure { median, quartiles, n }
 }
 
 /// Two ends in the unit of the middle. Each is a value and its words.

@@ -14,7 +14,7 @@ use netduel_report::analysis::compare::{RunComparison, Side};
 use netduel_report::analysis::{Analysis, Bound, Withheld};
 use netduel_report::baseline::Baseline;
 use netduel_report::gate::{Condition, Standing};
-use netduel_report::{analyse_run, document, html, markdown, terminal, words};
+use netduel_report::{analyse_run, document, html, markdown, prometheus, terminal, words};
 use netduel_stats::verdict::Verdict;
 use netduel_store::format::{FORMAT, upgrade};
 
@@ -180,7 +180,8 @@ fn searches_without_a_rate_withhold_each_verdict_that_would_flatter_their_arm() 
             );
             assert_eq!(standings(&analysis), [Standing::Open]);
             assert!(condition.failure(Standing::Open, true).is_some());
-            assert_eq!(metric.arms[1].bound_at(metric.metric, 0.5), Some(Bound::LessThan));
+            let (_, bound) = metric.arms[1].quantile(metric.metric, 0.5).unwrap();
+            assert_eq!(bound, Some(Bound::LessThan));
             assert_eq!(
                 words::without_value(&analysis),
                 [
@@ -202,6 +203,31 @@ fn searches_without_a_rate_withhold_each_verdict_that_would_flatter_their_arm() 
             assert_eq!(standings(&analysis), [standing], "{text}");
         }
     }
+}
+
+#[test]
+fn median_whose_true_value_may_be_lower_or_higher_is_in_no_format() {
+    let mut run = with_lost("accelerated", [1_000_000, 3_000_000], SearchState::MinLoadFails);
+    let trials = run.trials.iter_mut().filter(|trial| trial.slot.arm.as_str() == "accelerated");
+    for trial in trials.filter(|trial| trial.slot.block >= 6) {
+        trial.search = Some(found(3_000_000, SearchState::MaxLoadReached));
+    }
+    let analysis = analyse_run(&run);
+    let metric = &analysis.workloads[0].judged[0];
+    let arm = &metric.arms[1];
+    assert_eq!((arm.values.len(), arm.at_least.len(), arm.without.len()), (6, 6, 6));
+    assert_eq!(words::value(metric, arm), "no value");
+    let json = &json::report(&run)["workloads"][0]["metrics"][0]["arms"][1];
+    for key in ["median", "median_bound", "quartile_1", "quartile_3", "mean"] {
+        assert!(json[key].is_null(), "{key} in {json}");
+    }
+    let quantiles = prometheus::page(&run, &analysis);
+    let mut quantiles = quantiles
+        .lines()
+        .filter(|line| line.contains("quantile=\"0.5\"") && line.contains("arm=\"accelerated\""));
+    assert_eq!(quantiles.find(|line| line.starts_with("netduel_no_drop")), None);
+    let page = markdown::page(&document(&run));
+    assert!(!page.contains("&lt; 3.00") && !page.contains("< 3.00"), "{page}");
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn trials_with_the_worst_result_withhold_the_verdict_that_their_arm_is_better() 
         let judged = &analysis.workloads[0].judged[0];
         let arm = &judged.arms[1];
         assert_eq!((arm.values.len(), arm.without.len()), (6, 6), "{metric:?}");
-        assert!(arm.bound_at(metric, 0.5).is_some(), "{metric:?}");
+        assert!(arm.quantile(metric, 0.5).unwrap().1.is_some(), "{metric:?}");
         let comparison = &judged.comparisons[0];
         assert_eq!(comparison.withheld, Some(Withheld::NoValue { trials: [0, 6] }), "{metric:?}");
         assert_eq!(words::tone(metric, comparison.judged.as_ref()), Tone::Open, "{metric:?}");
@@ -106,7 +106,7 @@ fn arm_without_any_value_has_its_trials_in_the_verdict() {
         words::verdict(judged.metric, &judged.comparisons[0]),
         "inconclusive: no value in 12 valid trials of accelerated"
     );
-    assert_eq!(judged.arms[1].bound_at(judged.metric, 0.5), None, "there is no median");
+    assert_eq!(judged.arms[1].quantile(judged.metric, 0.5), None, "there is no median");
 }
 
 #[test]

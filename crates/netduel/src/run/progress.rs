@@ -317,11 +317,9 @@ impl Progress {
     fn so_far(&self, workload: &WorkloadName, arm: &ArmName) -> Option<String> {
         let values = self.figures.get(&(workload.clone(), arm.clone()))?;
         let metric = self.headline_metric(workload, arm)?;
-        let numbers = values.numbers();
-        let median = netduel_stats::summary::median(&numbers)?;
-        let unit = self.unit(workload, arm);
-        let median = words::metric_value_or_bound(metric, unit, median, values.bound_at(metric, 0.5));
-        Some(format!("{arm} {median} (n {})", numbers.len()))
+        let (median, bound) = values.quantile(metric, 0.5)?;
+        let median = words::metric_value_or_bound(metric, self.unit(workload, arm), median, bound);
+        Some(format!("{arm} {median} (n {})", values.values.len()))
     }
 
     fn show_run(&self) {

@@ -305,8 +305,7 @@ impl State {
             let key = (slot.workload.clone(), slot.arm.clone(), metric);
             let known = self.values.entry(key).or_insert_with(none);
             known.by_block.insert(slot.block, value);
-            if let Some(median) = netduel_stats::summary::median(&known.by_block.numbers()) {
-                let bound = known.by_block.bound_at(metric, 0.5);
+            if let Some((median, bound)) = known.by_block.quantile(metric, 0.5) {
                 known.median = words::metric_value_or_bound(metric, unit, median, bound);
             }
         }
