@@ -136,6 +136,7 @@
     const aside = (arm) => (last > 0 ? (arm / last - 0.5) * apartBy : 0);
     const arrows = (bound, text, dy) => metric.arms.map((_, a) => Plot.text(points.filter((p) => p.arm === a && p.bound === bound), {
       x: "block", y: "value", text: () => text, dx: aside(a), dy, fill: colour(a), fontSize: 11 }));
+    const ofMedians = metric.median_bounds || [];
     const log = isSpread(metric.medians, values) && values.every((value) => value > 0) ? logScale(values, metric.unit) : null;
     const y = log ? log.scale : { label: metric.unit, zero: fromZero(values), nice: true, ticks: 5, ...domain(values) };
     return Plot.plot({
@@ -147,6 +148,8 @@
         log ? Plot.gridY(log.ticks, grid) : Plot.gridY({ ...grid, ticks: 5 }), log ? logY(log.ticks, log.label) : null,
         ...metric.medians.map((median, a) => Plot.ruleY(median === null ? [] : [median], {
           stroke: colour(a), strokeDasharray: DASHES[a % 6] })),
+        ...metric.medians.map((median, a) => Plot.text(ofMedians[a] ? [median] : [], { y: (value) => value, frameAnchor: "left",
+          text: () => (ofMedians[a] === "<" ? "▼" : "▲"), dx: 2, dy: ofMedians[a] === "<" ? 7 : -7, fill: colour(a), fontSize: 11 })),
         metric.apart ? null : Plot.ruleX(byBlock, { x: (d) => d[0], y1: (d) => d[1].low, y2: (d) => d[1].high, stroke: "var(--frame)" }),
         ...metric.arms.map((_, a) => Plot.dot(points.filter((p) => p.arm === a), {
           x: "block", y: "value", dx: aside(a), symbol: SYMBOLS[a % 6], r: 4.5, stroke: colour(a), strokeWidth: 1.75, fill: fill(a),

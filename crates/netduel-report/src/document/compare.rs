@@ -353,7 +353,7 @@ fn with_runs_for_arms(mut figure: Figure, runs: &[usize], count: usize) -> Figur
 }
 
 /// Keys in the data of a plot whose list has an entry for each arm.
-const BY_ARM: [&str; 5] = ["arms", "medians", "tail", "density", "cumulative"];
+const BY_ARM: [&str; 6] = ["arms", "medians", "median_bounds", "tail", "density", "cumulative"];
 
 /// Moves the values of each run to its place among all runs, which gives it colour and name. A run without values gets those of an arm without a
 /// valid trial.
@@ -368,7 +368,8 @@ fn move_to_runs(data: &mut Value, runs: &[usize], count: usize) {
         if BY_ARM.contains(&key.as_str())
             && let Some(own) = value.as_array_mut()
         {
-            let nothing = if key == "medians" { Value::Null } else { json!([]) };
+            let is_value = matches!(key.as_str(), "medians" | "median_bounds");
+            let nothing = if is_value { Value::Null } else { json!([]) };
             let mut all = vec![nothing; count];
             for (run, one) in runs.iter().zip(std::mem::take(own)) {
                 if let Some(place) = all.get_mut(*run) {

@@ -8,7 +8,7 @@ use super::chart::{Chart, Figure, Plot};
 use super::scale::{Scaled, number, scaled, scaled_packets, scaled_values, short};
 use super::table::{Cell, Column, Table};
 use super::verdicts::Sides;
-use crate::analysis::{ArmAnalysis, Bound, MetricAnalysis, WorkloadAnalysis};
+use crate::analysis::{ArmAnalysis, ArmValues, Bound, MetricAnalysis, WorkloadAnalysis};
 use crate::words;
 
 /// Maximum number of bins on a rate axis when arms differ much.
@@ -33,20 +33,29 @@ pub(super) fn by_block(workload: &WorkloadAnalysis, metric: &MetricAnalysis, sid
     let scale = scaled_values(metric);
     let arms: Vec<String> =
         metric.arms.iter().map(|arm| format!("{} {}", arm.arm, words::value(metric, arm))).collect();
-    let values = |arm: &crate::analysis::ArmValues| -> Vec<Value> {
+    let sign = |bound: Bound| bound.sign().trim_end();
+    let values = |arm: &ArmValues| -> Vec<Value> {
         let point = |&(block, value): &(u32, f64)| {
-            let bound = arm.bound_in(metric.metric, block).map(|bound| bound.sign().trim_end());
+            let bound = arm.bound_in(metric.metric, block).map(sign);
             json!([block.saturating_add(1), scale.plotted(value), bound])
         };
         arm.values.iter().map(point).collect()
     };
+    let medians: Vec<Option<(f64, Option<Bound>)>> =
+        metric.arms.iter().map(|arm| arm.quantile(metric.metric, 0.5)).collect();
     let mut data = json!({
         "title": metric.title(),
         "unit": scale.unit,
         "arms": metric.arms.iter().map(values).collect::<Vec<_>>(),
-        "medians": metric.arms.iter().map(|arm| summary::median(&arm.numbers()).map(|median| scale.plotted(median)))
+        "medians": medians.iter().map(|median| median.map(|(value, _)| scale.plotted(value)))
             .collect::<Vec<_>>(),
     });
+    let bounds: Vec<Option<&str>> =
+        medians.iter().map(|median| median.and_then(|(_, bound)| bound).map(sign)).collect();
+    let has_bounds = bounds.iter().any(Option::is_some);
+    if has_bounds {
+        data["median_bounds"] = json!(bounds);
+    }
     let joined = match sides {
         Sides::Arms => "A vertical line joins the trials of one block. ",
         Sides::Runs => {
@@ -54,13 +63,14 @@ pub(super) fn by_block(workload: &WorkloadAnalysis, metric: &MetricAnalysis, sid
             "Each trial in the block of its run. "
         }
     };
-    let has_bounds = metric.arms.iter().any(|arm| !arm.at_least.is_empty());
+    let has_bounds = has_bounds || metric.arms.iter().any(|arm| !arm.at_least.is_empty());
     let bounds = if has_bounds { BOUNDS } else { "" };
+    let missing = without_value(metric);
     let is_contended = metric.metric.is_cpu() && workload.arms.iter().any(ArmAnalysis::has_cpu_contention);
     let contended = if is_contended { " Contains CPU time of other processes: not comparable." } else { "" };
     Some(Figure {
         title: format!("{} by block", capital(metric.title())),
-        reading: format!("{joined}Horizontal lines: medians.{bounds}{contended}"),
+        reading: format!("{joined}Horizontal lines: medians.{bounds}{missing}{contended}"),
         alternative: format!("{} of {} by block: {}", metric.title(), workload.name, arms.join("; ")),
         chart: Chart::Plot(Plot::new("blocks", data)),
         data: Some(block_table(metric, scale)),
@@ -68,13 +78,27 @@ pub(super) fn by_block(workload: &WorkloadAnalysis, metric: &MetricAnalysis, sid
     })
 }
 
+/// The valid trials without a mark, because their result was too bad for a value; empty without one.
+fn without_value(metric: &MetricAnalysis) -> String {
+    let of_arm = |arm: &ArmValues| {
+        let trials = arm.without.len() as u32;
+        (trials > 0).then(|| format!("{} of {}", words::plural(trials, "valid trial"), arm.arm))
+    };
+    let arms: Vec<String> = metric.arms.iter().filter_map(of_arm).collect();
+    if arms.is_empty() { String::new() } else { format!(" No value in {}.", arms.join(" and ")) }
+}
+
 fn block_table(metric: &MetricAnalysis, scale: Scaled) -> Table {
     let mut rows: BTreeMap<u32, Vec<Cell>> = BTreeMap::new();
     for (column, arm) in metric.arms.iter().enumerate() {
-        for (block, value) in &arm.values {
+        let values = arm.values.iter().map(|(block, value)| {
             let sign = arm.bound_in(metric.metric, *block).map_or("", Bound::sign);
-            let row = rows.entry(*block).or_insert_with(|| vec![Cell::Absent; metric.arms.len()]);
-            row[column] = Cell::Number(format!("{sign}{}", number(Some(*value), scale).text()));
+            (*block, Cell::Number(format!("{sign}{}", number(Some(*value), scale).text())))
+        });
+        let without = arm.without.iter().map(|block| (*block, Cell::Number("no value".to_owned())));
+        for (block, cell) in values.chain(without) {
+            let row = rows.entry(block).or_insert_with(|| vec![Cell::Absent; metric.arms.len()]);
+            row[column] = cell;
         }
     }
     let columns = metric.arms.iter().map(|arm| Column::of(arm.arm.as_str(), scale.unit));

@@ -12,7 +12,7 @@ use netduel_stats::histogram::Histogram;
 
 use crate::builder::{Recipe, build};
 use crate::compare_document::document_of;
-use crate::{bed, compare_document, hostile, hosts, old_runs, packets};
+use crate::{bed, compare_document, hostile, hosts, old_runs, packets, without_value};
 
 /// A browser that can print the document after its scripts ran.
 pub fn chromium() -> Option<&'static str> {
@@ -276,6 +276,15 @@ fn values_of_each_run_are_drawn_with_their_changes() {
     assert_eq!(root_attribute(&dom, "data-drawn"), history.series.len().to_string());
     let drawn = dom.split("id=\"chart-data\"").next().unwrap();
     assert!(!drawn.contains("NaN") && !drawn.contains("undefined") && !drawn.contains('\u{26a0}'));
+}
+
+#[test]
+fn median_that_is_a_bound_has_an_arrow() {
+    let Some(dom) = rendered(&without_value::lost()) else { return };
+    assert_eq!(root_attribute(&dom, "data-errors"), "");
+    let drawn = dom.split("id=\"chart-data\"").next().unwrap();
+    // No single value is a bound.
+    assert_eq!((drawn.matches('\u{25bc}').count(), drawn.matches('\u{25b2}').count()), (1, 0));
 }
 
 #[test]

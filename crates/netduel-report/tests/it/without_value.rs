@@ -5,9 +5,13 @@ use netduel_model::sample::{DatagramReport, Flow};
 use netduel_model::trial::Trial;
 use netduel_model::workload::{Direction, Traffic};
 use netduel_report::analysis::{Withheld, value_of};
+use netduel_report::document::block::{Block, Document};
+use netduel_report::document::chart::{Chart, Figure};
+use netduel_report::document::table::Cell;
 use netduel_report::words::{self, Tone};
-use netduel_report::{analyse_run, prometheus};
+use netduel_report::{analyse_run, document, prometheus};
 use netduel_stats::histogram::Histogram;
+use serde_json::Value;
 
 use crate::builder::{Recipe, build};
 use crate::figures::{first, flow, report};
@@ -109,9 +113,46 @@ fn arm_without_any_value_has_its_trials_in_the_verdict() {
     assert_eq!(judged.arms[1].quantile(judged.metric, 0.5), None, "there is no median");
 }
 
+/// A run whose second arm has no packet rate in half of its trials, because nothing arrived.
+pub fn lost() -> Run {
+    run("udp", Metric::PacketRate, "accelerated", lose_all)
+}
+
+/// The figure of the values by block.
+fn by_block(document: &Document) -> &Figure {
+    let blocks = document.sections.iter().flat_map(|section| &section.blocks);
+    let mut figures = blocks.filter_map(|block| match block {
+        Block::Figure(figure) => Some(&**figure),
+        _ => None,
+    });
+    let is_by_block = |figure: &&Figure| matches!(&figure.chart, Chart::Plot(plot) if plot.kind == "blocks");
+    figures.find(is_by_block).unwrap()
+}
+
+#[test]
+fn picture_by_block_states_the_trials_without_a_value_and_marks_the_median() {
+    let nothing: Event = |_| {};
+    let marked = serde_json::json!([null, "<"]);
+    for (event, marks, end) in [
+        (lose_all as Event, marked, " No value in 6 valid trials of accelerated."),
+        (nothing, Value::Null, "Horizontal lines: medians."),
+    ] {
+        let document = document(&run("udp", Metric::PacketRate, "accelerated", event));
+        let figure = by_block(&document);
+        let Chart::Plot(plot) = &figure.chart else { panic!("{}", figure.title) };
+        assert_eq!(plot.data["median_bounds"], marks);
+        assert!(figure.reading.ends_with(end), "{}", figure.reading);
+        assert_eq!(figure.reading.contains("An arrow marks a bound"), marks != Value::Null);
+        let table = figure.data.as_ref().unwrap();
+        let cells = table.rows.iter().filter_map(|row| row.last()).map(Cell::text);
+        let without = cells.filter(|cell| cell == "no value").count();
+        assert_eq!((table.rows.len(), without), (12, if marks == Value::Null { 0 } else { 6 }));
+    }
+}
+
 #[test]
 fn missing_worst_values_leave_no_mean_and_no_quantile_without_a_sign() {
-    let lost = run("udp", Metric::PacketRate, "accelerated", lose_all);
+    let lost = lost();
     let values = &json::report(&lost)["workloads"][0]["metrics"][0]["arms"][1];
     assert_eq!((&values["n"], &values["median_bound"]), (&6.into(), &"less-than".into()), "{values}");
     assert!(values["mean"].is_null() && values["standard_error"].is_null(), "{values}");
