@@ -280,44 +280,56 @@ impl Analysis {
     }
 
     /// Whether the interval of every metric is narrower than the plan requires, so that the run may stop. Dropped arms, CPU metrics
-    /// with CPU contention and metrics whose values are all bounds do not count, because more blocks do not narrow their intervals.
-    /// False without comparisons.
+    /// with CPU contention, metrics whose values are all bounds, and arms without any value, because the result of each valid trial was the worst,
+    /// do not count: more blocks do not narrow their intervals. A comparison that lacks the worst results of some blocks is not precise,
+    /// because no interval contains them. More blocks show how often they occur, and may prove that the arm is worse. That does not
+    /// depend on its verdict: a run that went on only where its values favour the arm would favour the opposite verdict. False without comparisons.
     pub fn precise_enough(&self, is_dropped: impl Fn(&ArmName) -> bool) -> bool {
         let mut comparisons = self.with_precision(is_dropped).peekable();
-        comparisons.peek().is_some() && comparisons.all(|(.., is_precise)| is_precise)
+        comparisons.peek().is_some()
+            && comparisons.all(|(_, metric, comparison)| self.is_precise(metric, comparison))
     }
 
     /// The metrics with an interval that is wider than the plan requires, by workload.
     pub fn imprecise_metrics(&self) -> Vec<(&WorkloadName, &MetricAnalysis)> {
-        let wide = self.with_precision(|_| false).filter(|(.., is_precise)| !is_precise);
-        let mut metrics: Vec<(&WorkloadName, &MetricAnalysis)> =
-            wide.map(|(workload, metric, _)| (workload, metric)).collect();
-        // A metric has a comparison for each arm.
-        metrics.dedup_by_key(|(workload, metric)| (*workload, metric.metric));
-        metrics
+        let comparisons = self.with_precision(|_| false);
+        by_metric(comparisons.filter(|(_, metric, comparison)| {
+            comparison.without == [0; 2] && !self.is_precise(metric, comparison)
+        }))
     }
 
-    /// The comparisons that count for the precision of the run, and whether each is as precise as the plan requires.
+    /// The metrics of which a comparison lacks the worst results, by workload: they have no precision.
+    pub fn metrics_without_precision(&self) -> Vec<(&WorkloadName, &MetricAnalysis)> {
+        by_metric(self.judged_comparisons().filter(|(.., comparison)| comparison.without != [0; 2]))
+    }
+
+    /// The comparisons that count for the precision of the run.
     fn with_precision<'a>(
         &'a self,
         is_dropped: impl Fn(&ArmName) -> bool + 'a,
-    ) -> impl Iterator<Item = (&'a WorkloadName, &'a MetricAnalysis, bool)> + 'a {
+    ) -> impl Iterator<Item = (&'a WorkloadName, &'a MetricAnalysis, &'a Comparison)> + 'a {
+        self.judged_comparisons().filter(move |(_, metric, comparison)| {
+            !metric.has_only_bounds()
+                && !metric.is_never_paired(comparison)
+                && !is_dropped(&comparison.arm)
+                && comparison.contention.is_none()
+        })
+    }
+
+    fn judged_comparisons(&self) -> impl Iterator<Item = (&WorkloadName, &MetricAnalysis, &Comparison)> {
         let metrics = self
             .workloads
             .iter()
-            .flat_map(|workload| workload.judged.iter().map(move |metric| (&workload.name, metric)))
-            .filter(|(_, metric)| !metric.has_only_bounds());
-        metrics
-            .flat_map(|(workload, metric)| {
-                metric.comparisons.iter().map(move |comparison| (workload, metric, comparison))
-            })
-            .filter(move |(.., comparison)| !is_dropped(&comparison.arm) && comparison.contention.is_none())
-            .map(move |(workload, metric, comparison)| {
-                (workload, metric, self.is_precise(metric, comparison))
-            })
+            .flat_map(|workload| workload.judged.iter().map(move |metric| (&workload.name, metric)));
+        metrics.flat_map(|(workload, metric)| {
+            metric.comparisons.iter().map(move |comparison| (workload, metric, comparison))
+        })
     }
 
     fn is_precise(&self, metric: &MetricAnalysis, comparison: &Comparison) -> bool {
+        if comparison.without != [0; 2] {
+            return false;
+        }
         let scale = metric.metric.scale();
         let precision = match scale {
             Scale::Ratio => self.plan.design.precision.fraction(),
@@ -326,6 +338,16 @@ impl Analysis {
         let estimate = comparison.judged.as_ref().and_then(|judged| judged.estimate.as_ref());
         estimate.is_some_and(|estimate| sequential::precise_enough(estimate, scale, precision))
     }
+}
+
+/// The metrics of comparisons. A metric has a comparison for each arm.
+fn by_metric<'a>(
+    comparisons: impl Iterator<Item = (&'a WorkloadName, &'a MetricAnalysis, &'a Comparison)>,
+) -> Vec<(&'a WorkloadName, &'a MetricAnalysis)> {
+    let mut metrics: Vec<(&WorkloadName, &MetricAnalysis)> =
+        comparisons.map(|(workload, metric, _)| (workload, metric)).collect();
+    metrics.dedup_by_key(|(workload, metric)| (*workload, metric.metric));
+    metrics
 }
 
 /// A run's counting trials in the order of the schedule; used by every table of trials. Those of a block that the run did not finish are

@@ -172,6 +172,14 @@ impl MetricAnalysis {
         })
     }
 
+    /// Whether an arm of a comparison has valid trials and no value, because the result of each was the worst: no block has a pair, however many
+    /// there are.
+    pub fn is_never_paired(&self, comparison: &Comparison) -> bool {
+        let own = self.arms.iter().filter(|arm| arm.arm == comparison.arm);
+        let mut both = self.arms.first().into_iter().chain(own);
+        both.any(|arm| arm.values.is_empty() && !arm.without.is_empty())
+    }
+
     /// Whether its values are packets per second.
     pub fn is_packet_rate(&self) -> bool {
         is_packet_rate(self.metric, self.unit)

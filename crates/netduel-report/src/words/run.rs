@@ -1,7 +1,7 @@
 //! Texts about a run as a whole: workloads, path, how it ended, the rules of counting.
 use std::fmt::Write as _;
 
-use netduel_model::ids::ArmName;
+use netduel_model::ids::{ArmName, WorkloadName};
 use netduel_model::metric::{Metric, Scale};
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::run::{QUICK_TEST, Run, RunEnd};
@@ -209,29 +209,36 @@ pub fn end_of(analysis: &Analysis) -> String {
         _ => end(analysis.end.as_ref()),
     };
     if at_limit && is_compared && design.may_stop_early() && !analysis.precise_enough(|_| false) {
-        let more = match analysis.end {
-            Some(RunEnd::BudgetReached) => "More time (`budget`) narrows",
-            _ => "More blocks (`blocks_max`) narrow",
-        };
-        let is_ratio = |metric: &MetricAnalysis| metric.metric.scale() == Scale::Ratio;
-        let of = if analysis.imprecise_metrics().iter().all(|(_, metric)| is_ratio(metric)) {
-            " of the ratio"
-        } else {
-            ""
-        };
-        return format!(
-            "{sentence} The precision of {}{of} was not reached{}: intervals are wider, and the verdicts hold. {more} them.",
-            design.precision,
-            missed(analysis)
-        );
+        return format!("{sentence}{}", missed(analysis));
     }
     sentence
 }
 
-/// The metrics that missed the precision of the plan: ` for throughput of bulk and round trip p99 of rr`.
+/// The metrics that missed the precision of the plan, and those that have none, as sentences.
 fn missed(analysis: &Analysis) -> String {
+    let (wide, lacking) = (analysis.imprecise_metrics(), analysis.metrics_without_precision());
+    let more = match analysis.end {
+        Some(RunEnd::BudgetReached) => "More time (`budget`) narrows",
+        _ => "More blocks (`blocks_max`) narrow",
+    };
+    let is_ratio = |metric: &MetricAnalysis| metric.metric.scale() == Scale::Ratio;
+    let of = if wide.iter().all(|(_, metric)| is_ratio(metric)) { " of the ratio" } else { "" };
+    let names = of_metrics(analysis, &wide);
+    let of_wide = (!wide.is_empty() || lacking.is_empty()).then(|| {
+        format!(
+            " The precision of {}{of} was not reached{names}: intervals are wider, and the verdicts hold. {more} them.",
+            analysis.plan.design.precision
+        )
+    });
+    let names = of_metrics(analysis, &lacking);
+    let of_lacking =
+        (!lacking.is_empty()).then(|| format!(" No precision{names}, because valid trials have no value."));
+    of_wide.into_iter().chain(of_lacking).collect()
+}
+
+/// Metrics with their workloads: ` for throughput of bulk and round trip p99 of rr`; empty without one.
+fn of_metrics(analysis: &Analysis, metrics: &[(&WorkloadName, &MetricAnalysis)]) -> String {
     const NAMED_MAX: usize = 3;
-    let metrics = analysis.imprecise_metrics();
     let judged = analysis.workloads.iter().map(|workload| workload.judged.len()).sum::<usize>();
     let names: Vec<String> =
         metrics.iter().map(|(workload, metric)| format!("{} of {workload}", metric.title())).collect();

@@ -1,7 +1,7 @@
 //! Rate searches from records with numbers that can be checked by hand: values, verdicts, texts, tables, figures.
 use netduel_model::metric::Metric;
 use netduel_model::packet_path::{PacketEngine, PacketPath, PacketReceiver};
-use netduel_model::run::Run;
+use netduel_model::run::{Run, RunEnd};
 use netduel_model::search::{
     Search, SearchEnd, SearchInput, SearchOutput, SearchPreset, SearchPurpose, SearchReport, SearchResult,
     SearchState, SearchStep,
@@ -228,6 +228,45 @@ fn median_whose_true_value_may_be_lower_or_higher_is_in_no_format() {
     assert_eq!(quantiles.find(|line| line.starts_with("netduel_no_drop")), None);
     let page = markdown::page(&document(&run));
     assert!(!page.contains("&lt; 3.00") && !page.contains("< 3.00"), "{page}");
+}
+
+#[test]
+fn run_is_not_precise_while_a_comparison_lacks_searches_of_some_blocks() {
+    let precise = |run: &Run| analyse_run(run).precise_enough(|_| false);
+    // The other values are equal: their interval is narrow.
+    let equal = run_of(12, [1_000_000; 2], [SearchState::Regular; 2]);
+    assert!(precise(&equal));
+    for (arm, rates) in [
+        // The verdict would favour the arm that fails, or there would be none, or it is against this arm.
+        ("accelerated", [1_000_000, 3_000_000]),
+        ("accelerated", [1_000_000; 2]),
+        ("accelerated", [3_000_000, 1_000_000]),
+        ("synthetic", [1_000_000, 3_000_000]),
+    ] {
+        let mut lost = with_lost(arm, rates, SearchState::MinLoadFails);
+        assert!(!precise(&lost), "{arm} {rates:?}");
+        (lost.header.plan.design.blocks_max, lost.end) = (12, Some(RunEnd::BlockLimitReached));
+        assert_eq!(
+            words::end_of(&analyse_run(&lost)),
+            "Stopped: block limit reached. No precision for rate without loss of udp, because valid trials have no value."
+        );
+    }
+    // More blocks give an arm no pair in which no search finds a rate: the run does not wait for it.
+    let mut third = equal.header.plan.arms[1].clone();
+    third.name = "third".parse().unwrap();
+    let mut with_third = equal;
+    let of_second = with_third.trials.iter().filter(|trial| trial.slot.arm.as_str() == "accelerated");
+    let mut lost: Vec<Trial> = of_second.cloned().collect();
+    for trial in &mut lost {
+        trial.slot.arm = third.name.clone();
+        lose(trial, SearchState::MinLoadFails);
+    }
+    with_third.header.plan.arms.push(third);
+    with_third.trials.extend(lost);
+    assert!(precise(&with_third));
+    with_third.header.plan.arms.remove(1);
+    with_third.trials.retain(|trial| trial.slot.arm.as_str() != "accelerated");
+    assert!(!precise(&with_third), "nothing else is compared");
 }
 
 #[test]
