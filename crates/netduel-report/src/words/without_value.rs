@@ -33,7 +33,7 @@ fn of_metric(workload: &WorkloadAnalysis, metric: &MetricAnalysis) -> Vec<String
         (!names.is_empty()).then(|| format!("{what}: {reason}"))
     };
     let of_all = fragment("on", &all, reason(metric.metric, are_worst));
-    of_all.into_iter().chain(fragment("in", &some, reason_of_some(metric.metric))).collect()
+    of_all.into_iter().chain(fragment("in", &some, reason_of_worst(metric.metric))).collect()
 }
 
 /// Why an arm has no value at all. `are_worst`: the results of all trials were the worst.
@@ -45,15 +45,35 @@ fn reason(metric: Metric, are_worst: bool) -> &'static str {
         Metric::NoDropRate | Metric::PartialDropRate => {
             "the searches of the valid trials found no rate that meets the goal"
         }
-        _ if are_worst => "nothing arrived, or no response came",
+        _ if are_worst => reason_of_worst(metric),
         _ => "the valid trials do not have the counts that it needs",
     }
 }
 
-/// Why some trials of an arm have no value: their results were the worst.
-fn reason_of_some(metric: Metric) -> &'static str {
+/// Why valid trials have no value whose result was the worst, as `is_worst` of the analysis has it.
+fn reason_of_worst(metric: Metric) -> &'static str {
     match metric {
         Metric::NoDropRate | Metric::PartialDropRate => "the search found no rate that meets the goal",
-        _ => "nothing arrived, or no response came",
+        Metric::LatencyIdleP50 => "no request before the load had a response",
+        Metric::Responsiveness => "too few responses of a kind came",
+        Metric::RoundTripRate
+        | Metric::LatencyP50
+        | Metric::LatencyP99
+        | Metric::LatencyP999
+        | Metric::LatencyLoadedP50
+        | Metric::LatencyLoadedP99
+        | Metric::CpuPerRoundTrip => "no response came",
+        Metric::RetransmitsPerGigabyte => "nothing arrived in a direction",
+        // One datagram of a flow alone has neither a rate nor a jitter. The last four have a value whenever something was sent.
+        Metric::Throughput
+        | Metric::DatagramRate
+        | Metric::PacketRate
+        | Metric::Jitter
+        | Metric::CpuPerGigabyte
+        | Metric::CpuPerDatagram
+        | Metric::Loss
+        | Metric::Outage
+        | Metric::LostInOutage
+        | Metric::RecoveryTime => "nothing arrived in a direction, or no more datagrams than flows",
     }
 }
