@@ -25,7 +25,8 @@ pub struct PastRun {
     pub started_unix_ms: u64,
     /// Title and notes.
     pub annotations: Annotations,
-    /// Why its values lack trials that were measured, in words: damaged records, or a block that was not finished.
+    /// Why its values lack trials that were measured, in words: damaged records, or a block that was not finished. In a history also the series
+    /// in which it has no point, because results of valid trials were too bad for a value.
     pub left_out: Vec<String>,
     /// Without the names of a bed, which are others on each.
     plan: ResolvedPlan,
@@ -48,7 +49,8 @@ impl PastRun {
         for workload in &analysis.workloads {
             // A later run may judge what an earlier one only measured.
             for metric in workload.judged.iter().chain(&workload.unjudged) {
-                values.extend(metric.arms.iter().filter(|arm| !arm.values.is_empty()).map(|arm| Values {
+                let with_results = metric.arms.iter().filter(|arm| !arm.result_blocks().is_empty());
+                values.extend(with_results.map(|arm| Values {
                     workload: workload.name.clone(),
                     metric: MetricAnalysis { arms: Vec::new(), comparisons: Vec::new(), ..metric.clone() },
                     of_arm: arm.clone(),
@@ -101,11 +103,11 @@ pub struct Series {
     pub workload: WorkloadName,
     /// The metric, without values.
     pub metric: MetricAnalysis,
-    /// Its value in each run, in the order of the runs.
+    /// Its value in each run, in the order of the runs; a run without one has it in [`PastRun::left_out`].
     pub points: Vec<Point>,
     /// Where its level changed.
     pub changes: Vec<LevelChange>,
-    /// Runs that have the workload with other settings, without a valid trial, or not at all.
+    /// Runs that have the workload with other settings, without a result of the metric, or not at all.
     pub other_runs: usize,
 }
 
@@ -149,7 +151,12 @@ impl History {
         runs.sort_by(|one, other| (one.started_unix_ms, &one.id).cmp(&(other.started_unix_ms, &other.id)));
         let plan = runs.last()?.plan.clone();
         runs.retain(|run| run.plan.name == plan.name);
-        let mut series = all_series(&runs, &plan, selection);
+        let (mut series, left_out) = all_series(&runs, &plan, selection);
+        for (place, what) in left_out {
+            if let Some(run) = runs.get_mut(place) {
+                run.left_out.push(what);
+            }
+        }
         let level = level(&series);
         for one in &mut series {
             one.changes = level_changes(one, &runs, level);
@@ -168,37 +175,61 @@ fn level(series: &[Series]) -> f64 {
     LEVEL / series.len().max(1) as f64
 }
 
-fn all_series(runs: &[PastRun], plan: &ResolvedPlan, selection: &Selection) -> Vec<Series> {
+/// The series, and the runs that have no point in one of them although it has results, with the reason.
+fn all_series(
+    runs: &[PastRun],
+    plan: &ResolvedPlan,
+    selection: &Selection,
+) -> (Vec<Series>, Vec<(usize, String)>) {
     // The newest run is the reference; the positions in the matches count from it.
     let plans: Vec<&ResolvedPlan> = runs.iter().rev().map(|run| &run.plan).collect();
     let last = runs.len().saturating_sub(1);
-    let mut series = Vec::new();
+    let (mut series, mut left_out) = (Vec::new(), Vec::new());
     for (arm, workload, places) in same_workloads(&plans) {
         let is_selected = selection.arm.as_ref().is_none_or(|own| *own == arm)
             && selection.workload.as_ref().is_none_or(|own| *own == workload);
         let judged = plan.arm(&arm).and_then(|own| own.workload(&workload)).map(|own| own.metrics.as_slice());
         let metrics = selection.metric.as_ref().map(std::slice::from_ref).or(judged).unwrap_or_default();
         for metric in metrics.iter().filter(|_| is_selected) {
-            let with_values = places.iter().rev().filter_map(|place| {
+            let with_results = places.iter().rev().filter_map(|place| {
                 let run = last.checked_sub(*place)?;
                 let own = |one: &&Values| {
                     one.of_arm.arm == arm && one.workload == workload && one.metric.metric == *metric
                 };
                 Some((run, runs.get(run)?.values.iter().find(own)?))
             });
-            let found: Vec<(usize, &Values)> = with_values.collect();
+            let found: Vec<(usize, &Values)> = with_results.collect();
             let Some((_, known)) = found.last() else { continue };
+            let mut points = Vec::new();
+            for (run, values) in &found {
+                match point(*run, values) {
+                    Some(point) => points.push(point),
+                    None => left_out.push((*run, without_point(values))),
+                }
+            }
+            if points.is_empty() {
+                continue;
+            }
             series.push(Series {
                 arm: arm.clone(),
                 workload: workload.clone(),
                 metric: known.metric.clone(),
-                points: found.iter().filter_map(|(run, values)| point(*run, values)).collect(),
+                points,
                 changes: Vec::new(),
                 other_runs: runs.len() - found.len(),
             });
         }
     }
-    series
+    (series, left_out)
+}
+
+/// Why a run has no point: `rate without loss of udp on a: no value in 8 valid trials (the search found no rate that meets the goal)`.
+fn without_point(values: &Values) -> String {
+    let Values { workload, metric, of_arm } = values;
+    let trials = words::plural(of_arm.without.len() as u32, "valid trial");
+    let reason = words::reason_of_worst(metric.metric);
+    let others = if of_arm.values.is_empty() { "" } else { ", and bounds in others" };
+    format!("{} of {workload} on {}: no value in {trials} ({reason}){others}", metric.title(), of_arm.arm)
 }
 
 fn point(run: usize, values: &Values) -> Option<Point> {

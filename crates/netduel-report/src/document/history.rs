@@ -65,7 +65,7 @@ fn basis(history: &History) -> String {
     format!("{count} from {first} to {last}. {}.", plural(changes as u32, "change"))
 }
 
-/// Why the values of runs lack trials, each with its run.
+/// Why the values of runs lack trials, or runs have no value, each with its run.
 fn left_out(history: &History) -> Vec<String> {
     let of_run = |run: &PastRun| -> Vec<String> {
         run.left_out.iter().map(|what| format!("{}: {what}", run.id)).collect()
@@ -143,12 +143,13 @@ fn overview(history: &History) -> Table {
         let human = |points: &[Point]| {
             Cell::number(series.median(points).map(|(value, bound)| series.human(value, bound)))
         };
+        let newest = series.points.last().filter(|point| point.run.saturating_add(1) == history.runs.len());
         table.rows.push(vec![
             title(series).into(),
             Cell::Count(series.points.len() as u64),
             trend(series).into(),
             human(&series.points),
-            human(series.points.last().map(std::slice::from_ref).unwrap_or_default()),
+            human(newest.map(std::slice::from_ref).unwrap_or_default()),
         ]);
     }
     table.notes.push(format!(
@@ -257,7 +258,7 @@ fn table(history: &History, series: &Series, scale: Scaled) -> Table {
     let mut table = table.without_empty_columns();
     if series.other_runs > 0 {
         table.notes.push(format!(
-            "{} of the plan not shown: without the workload, without a valid trial, or with other settings.",
+            "{} of the plan not shown: without the workload, without any value, or with other settings.",
             plural(series.other_runs as u32, "run")
         ));
     }

@@ -48,8 +48,8 @@ pub struct HistoryRun {
     pub title: Option<String>,
     /// Notes given on the command line.
     pub notes: Vec<Note>,
-    /// Why its values lack trials that were measured, in words: damaged records of its file, or a block that was not finished; empty when they
-    /// lack none.
+    /// Why its values lack trials that were measured, or why it has no point in a series, in words: damaged records of its file, a block that was
+    /// not finished, or valid trials whose result was too bad for a value; empty when nothing is lacking.
     pub left_out: Vec<String>,
 }
 
@@ -66,7 +66,7 @@ pub struct HistorySeries {
     pub title: String,
     /// Unit of its values.
     pub unit: &'static str,
-    /// Value of each run that has the workload with the settings of the newest run.
+    /// Value of each run that has one in the workload with the settings of the newest run.
     pub points: Vec<HistoryPoint>,
     /// Where the level changed.
     pub changes: Vec<HistoryChange>,

@@ -73,4 +73,5 @@ pub use verdict::{blocks_worth_naming, half_width, shown_effect, times_with_inte
 pub use warnings::{
     Sentence, marks, warning_heads, warning_numbers, warning_sentences, warning_text, warnings,
 };
+pub(crate) use without_value::reason_of_worst;
 pub use without_value::without_value;

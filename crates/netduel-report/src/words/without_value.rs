@@ -51,7 +51,7 @@ fn reason(metric: Metric, are_worst: bool) -> &'static str {
 }
 
 /// Why valid trials have no value whose result was the worst, as `is_worst` of the analysis has it.
-fn reason_of_worst(metric: Metric) -> &'static str {
+pub(crate) fn reason_of_worst(metric: Metric) -> &'static str {
     match metric {
         Metric::NoDropRate | Metric::PartialDropRate => "the search found no rate that meets the goal",
         Metric::LatencyIdleP50 => "no request before the load had a response",

@@ -8,8 +8,10 @@ use netduel_report::analysis::{Withheld, value_of};
 use netduel_report::document::block::{Block, Document};
 use netduel_report::document::chart::{Chart, Figure};
 use netduel_report::document::table::Cell;
+use netduel_report::history::{History, PastRun, Selection};
+use netduel_report::json::history::HistoryDocument;
 use netduel_report::words::{self, Tone};
-use netduel_report::{analyse_run, document, prometheus};
+use netduel_report::{analyse_run, document, html, markdown, prometheus, terminal};
 use netduel_stats::histogram::Histogram;
 use serde_json::Value;
 
@@ -186,6 +188,48 @@ fn missing_worst_values_leave_no_mean_and_no_quantile_without_a_sign() {
     };
     assert!(has("", "quantile=\"1\"") && has("_count", ""), "{page}");
     assert!(!has("", "quantile=\"0.5\"") && !has("_sum", ""), "{page}");
+}
+
+#[test]
+fn run_without_a_value_is_named_in_every_format_of_a_history() {
+    let of_day = |day: u64| {
+        let mut run = run("udp", Metric::PacketRate, "accelerated", |_| {});
+        run.header.id = format!("demo-{day:02}").parse().unwrap();
+        run.header.started_unix_ms += day * 86_400_000;
+        if day == 2 {
+            let trials = run.trials.iter_mut().filter(|trial| trial.slot.arm.as_str() == "accelerated");
+            trials.for_each(lose_all);
+        }
+        run
+    };
+    let past = (0..3).map(of_day).map(|run| PastRun::of(&run, &analyse_run(&run)));
+    let history = History::of(past.collect(), &Selection::default()).unwrap();
+    let [synthetic, accelerated] = history.series.as_slice() else { panic!("{:?}", history.series) };
+    assert_eq!((synthetic.points.len(), accelerated.points.len(), accelerated.other_runs), (3, 2, 0));
+    let title = format!("{} of udp on accelerated", accelerated.metric.title());
+    let reason = reason(Metric::PacketRate);
+    let named = format!("{title}: no value in 12 valid trials ({reason})");
+    let left_out: Vec<Vec<String>> = history.runs.iter().map(|run| run.left_out.clone()).collect();
+    assert_eq!(left_out, [vec![], vec![], vec![named.clone()]]);
+    let shown = document::of_history(&history);
+    let terminal = terminal::report(&shown, 400, false);
+    let overview = terminal.lines().filter(|line| line.contains(&title)).find(|line| !line.contains(&named));
+    assert!(overview.unwrap().ends_with(" -"), "an earlier run is not the newest: {overview:?}");
+    let markdown = markdown::page(&shown).replace('\\', "");
+    for page in [terminal, markdown, html::page(&shown)] {
+        assert!(page.contains(&named), "{page}");
+    }
+    let json = json::printed(&HistoryDocument::of(&history, &json::origin()));
+    assert_eq!(json["runs"][2]["left_out"], serde_json::json!([named]));
+}
+
+#[test]
+fn history_of_runs_without_any_value_names_them_and_has_no_series() {
+    let mut lost = lost();
+    lost.trials.iter_mut().for_each(lose_all);
+    let history = History::of(vec![PastRun::of(&lost, &analyse_run(&lost))], &Selection::default()).unwrap();
+    assert!(history.series.is_empty());
+    assert_eq!(history.runs[0].left_out.len(), 2, "{:?}", history.runs[0].left_out);
 }
 
 #[test]
