@@ -3,12 +3,12 @@
 //! A published figure has no spread and its conditions are known in part, so it is a constant: only the interval of the run's own values
 //! is set against it. Nothing here says why they differ.
 use netduel_model::bed::RunBed;
-use netduel_model::ids::{ArmName, WorkloadName};
+use netduel_model::ids::{ArmName, HostName, WorkloadName};
 use netduel_model::metric::{Metric, Scale};
 use netduel_model::plan::spec::PathKind;
 use netduel_model::plan::{Arm, ResolvedPlan};
 use netduel_model::published::{Figure, Measure, Packets, Publication, figures, packets};
-use netduel_model::workload::{Role, WorkUnit};
+use netduel_model::workload::WorkUnit;
 use netduel_stats::paired::{self, Estimate};
 
 use super::sizes::common_size;
@@ -288,16 +288,20 @@ pub(crate) fn is_about(
     path == Some(figure.path) && figure.has_traffic_of(&arm.workload)
 }
 
-/// The path of an arm: that which it proves, or on a bed that of the NICs of both ends, as the guests showed them when the run began. Absent
-/// where the ends differ, and where a treatment then takes a virtual function away.
+/// The path of an arm: that which it proves, or on a bed that of the NICs of both ends, as the guests showed them when the run began; of a
+/// crossover in both halves. Absent where they differ, and where a treatment then takes a virtual function away.
 fn path(arm: &Arm, plan: &ResolvedPlan, bed: Option<&RunBed>) -> Option<PathKind> {
-    let of_nic = |role: Role| {
-        let vm = bed?.vm(plan.hosts.get(arm.pair.host(role))?.vm.as_deref()?)?;
+    let of_nic = |host: &HostName| {
+        let vm = bed?.vm(plan.hosts.get(host)?.vm.as_deref()?)?;
         let seen = vm.nic_in(arm.network?)?.seen.as_ref()?;
         let carries = seen.vf.as_ref().is_some_and(|vf| vf.state.carries());
         Some(if carries { PathKind::Vf } else { PathKind::Synthetic })
     };
     let stays = !arm.treatments.iter().any(|treatment| treatment.action.takes_function());
-    let of_both = || of_nic(Role::Client).filter(|path| stays && of_nic(Role::Server) == Some(*path));
-    arm.expect_path.or_else(of_both)
+    let of_all = || {
+        let mut paths = plan.hosts_of(arm).map(of_nic);
+        let first = paths.next()??;
+        (stays && paths.all(|path| path == Some(first))).then_some(first)
+    };
+    arm.expect_path.or_else(of_all)
 }

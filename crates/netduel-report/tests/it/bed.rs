@@ -318,6 +318,34 @@ fn published_figures_of_the_size_stand_beside_the_own_ones() {
     assert!(page.contains("Published figures: Stress Testing Azure Accelerated Networking"), "no reference");
 }
 
+#[test]
+fn path_of_an_arm_of_a_crossover_is_that_of_the_hosts_of_both_halves() {
+    let mut run = run();
+    let Run { header, .. } = &mut run;
+    for (name, like) in [("c", "a"), ("d", "b")] {
+        let host = header.plan.hosts[&like.parse().unwrap()].clone();
+        header.plan.hosts.insert(name.parse().unwrap(), host);
+        let facts = header.hosts[&like.parse().unwrap()].clone();
+        header.hosts.insert(name.parse().unwrap(), facts);
+    }
+    for (host, name) in header.plan.hosts.values_mut().zip(["vm1", "vm2", "vm3", "vm4"]) {
+        host.vm = Some(name.to_owned());
+    }
+    header.bed.as_mut().unwrap().vms.extend([vm("vm3"), vm("vm4")]);
+    header.plan.design.crossover = true;
+    for arm in &mut header.plan.arms {
+        (arm.expect_path, arm.network) = (None, Some(BedNetwork::Accelerated));
+    }
+    // The second arm begins on c and d.
+    let pair = &mut header.plan.arms[1].pair;
+    (pair.client, pair.server) = ("c".parse().unwrap(), "d".parse().unwrap());
+    assert_eq!(compared_paths(&run), BTreeSet::from([PathKind::Vf]));
+    for vm in &mut run.header.bed.as_mut().unwrap().vms[2..] {
+        vm.nics[2].seen.as_mut().unwrap().vf.as_mut().unwrap().state = VfUse::Down;
+    }
+    assert_eq!(compared_paths(&run), BTreeSet::new(), "one half has no virtual function");
+}
+
 /// The paths of the published figures that are compared with the values of the second arm.
 fn compared_paths(run: &Run) -> BTreeSet<PathKind> {
     let analysis = analyse_run(run);
