@@ -93,6 +93,12 @@ fn received(report: &EndReport) -> u64 {
     report.received.as_ref().unwrap().messages
 }
 
+/// Packets arrived, and none that was not sent.
+fn assert_arrived(client: &EndReport, server: &EndReport) {
+    let (sent, received) = (sent(client), received(server));
+    assert!(received > 0 && received <= sent, "{received} of {sent} packets arrived");
+}
+
 /// The counts of an end are consistent.
 fn check(report: &EndReport, queues: usize) {
     let flow = report.sent.as_ref().or(report.received.as_ref()).unwrap();
@@ -113,7 +119,7 @@ fn packets_over_packet_sockets_are_counted_at_both_ends() {
     let Some(wire) = Wire::new() else { return };
     let [client, server] =
         between(&wire, |name| Device::AfPacket { interface: name.to_owned() }, 1, DURATION);
-    assert!(received(&server) > 0 && received(&server) <= sent(&client));
+    assert_arrived(&client, &server);
     check(&client, 1);
     check(&server, 1);
 }
@@ -123,7 +129,7 @@ fn packets_over_several_queues_are_counted_queue_by_queue() {
     let Some(wire) = Wire::new() else { return };
     let [client, server] =
         between(&wire, |name| Device::AfPacket { interface: name.to_owned() }, 2, DURATION);
-    assert!(received(&server) > 0 && received(&server) <= sent(&client));
+    assert_arrived(&client, &server);
     check(&client, 2);
     check(&server, 2);
     assert_eq!(client.packets.as_ref().unwrap().queues.len(), 2, "{client:?}");
@@ -189,7 +195,7 @@ fn two_processes_with_shared_memory_need_no_network() {
     receiver.finish();
     let server = ended(receiver);
     near.quit().unwrap();
-    assert!(received(&server) > 0 && received(&server) <= sent(&client));
+    assert_arrived(&client, &server);
     check(&client, 1);
     check(&server, 1);
 }

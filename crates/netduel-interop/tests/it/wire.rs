@@ -51,7 +51,7 @@ impl Drop for Side {
     }
 }
 
-/// Both namespaces: `va` (10.77.0.1) in the first, `vb` (10.77.0.2) in the second. There is no other traffic.
+/// Both namespaces: `va` in the first, `vb` in the second. There is no other traffic.
 pub struct Wire {
     pub near: Side,
     pub far: Side,
@@ -72,18 +72,18 @@ impl Wire {
                      numrxqueues 2 netns {other}"
                 ));
             });
-            near.run(|| set_up("va", "10.77.0.1/24"));
-            far.run(|| set_up("vb", "10.77.0.2/24"));
+            near.run(|| set_up("va"));
+            far.run(|| set_up("vb"));
             Some(Self { near, far })
         })?
     }
 }
 
-fn set_up(interface: &str, address: &str) {
-    // No neighbour discovery: every arriving frame was sent on purpose.
+/// Without neighbour discovery and without addresses, so that every arriving frame was sent on purpose: a kernel with an address answers the
+/// datagrams of a packet socket, and the receiver would count the answers.
+fn set_up(interface: &str) {
     ip(&format!("link set {interface} addrgenmode none"));
     ip(&format!("link set {interface} up"));
-    ip(&format!("addr add {address} dev {interface}"));
 }
 
 /// Runs `ip`.
