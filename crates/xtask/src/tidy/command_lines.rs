@@ -1,6 +1,7 @@
 //! Rule: a message has a command as `netduel_model::shell::line` writes it, with quotes around words that a shell changes. A person pastes it, and
 //! joined by spaces it is another command: `sh -c echo 0 > /x` writes an empty line. A list of words is a command where its name says so.
-use super::source::{Source, is_word};
+use super::literals::{self, Literal};
+use super::source::is_word;
 use super::tree::{Tree, is_product};
 use super::violation::Violation;
 
@@ -14,17 +15,8 @@ const JOINED: &str =
 
 /// Checks every source of the program that is no test.
 pub fn check(tree: &Tree, found: &mut Vec<Violation>) {
-    for (path, text) in tree.texts(".rs").filter(|(path, _)| is_product(path) && !tree.is_test_module(path)) {
-        let source = Source::new(text);
-        let tests = source.start_of_tests();
-        for string in source.strings.iter().filter(|string| string.start < tests) {
-            let is_space = text.get(string.clone()) == Some("\" \"");
-            if is_space && source.code.get(..string.start).is_some_and(joins_command) {
-                let line = source.line_of(string.start);
-                found.push(Violation { path: path.to_owned(), line, rule: RULE, message: JOINED.to_owned() });
-            }
-        }
-    }
+    let is_joined = |literal: &Literal<'_>| literal.written == "\" \"" && joins_command(literal.before);
+    literals::check((tree, RULE), is_product, |literal| is_joined(literal).then_some(JOINED), found);
 }
 
 /// Whether code ends with the start of a call that joins the words of a command.

@@ -1,6 +1,6 @@
 //! Rule: no message of the program names a file below `docs`, because an installed program has none. Raw strings, tests and the crates that are no
 //! part of the program are not judged, nor are paths that the compiler reads (`../../docs/page.md`).
-use super::source::Source;
+use super::literals::{self, Literal};
 use super::tree::{Tree, is_product};
 use super::violation::Violation;
 
@@ -11,16 +11,8 @@ const NAMED: &str = "a message names a file below `docs`, which an installed pro
 
 /// Checks every source of the program that is no test.
 pub fn check(tree: &Tree, found: &mut Vec<Violation>) {
-    for (path, text) in tree.texts(".rs").filter(|(path, _)| is_product(path) && !tree.is_test_module(path)) {
-        let source = Source::new(text);
-        let tests = source.start_of_tests();
-        for string in source.strings.iter().filter(|string| string.start < tests) {
-            if text.get(string.clone()).is_some_and(names_document) {
-                let line = source.line_of(string.start);
-                found.push(Violation { path: path.to_owned(), line, rule: RULE, message: NAMED.to_owned() });
-            }
-        }
-    }
+    let fault = |literal: &Literal<'_>| names_document(literal.written).then_some(NAMED);
+    literals::check((tree, RULE), is_product, fault, found);
 }
 
 /// Whether a literal, as it is written with its quotes, names a page below `docs`.

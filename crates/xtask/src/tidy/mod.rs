@@ -4,6 +4,7 @@ mod command_lines;
 mod dependencies;
 mod documents;
 mod everywhere;
+mod literals;
 mod messages;
 mod panics;
 mod ratchet;

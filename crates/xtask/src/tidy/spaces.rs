@@ -3,7 +3,7 @@
 //!
 //! Columns are no fault: they begin at a placeholder, at the label or the comment of a line, or their line begins with two spaces. Raw strings
 //! and tests are not judged, nor are literals that begin with a continued line break, in which the source shows the layout.
-use super::source::Source;
+use super::literals::{self, Literal};
 use super::tree::Tree;
 use super::violation::Violation;
 
@@ -20,16 +20,8 @@ const INDENTED: &str = "a line break and the indentation of the code are part of
 
 /// Checks every source that is no test.
 pub fn check(tree: &Tree, found: &mut Vec<Violation>) {
-    for (path, text) in tree.texts(".rs").filter(|(path, _)| is_code(path) && !tree.is_test_module(path)) {
-        let source = Source::new(text);
-        let tests = source.start_of_tests();
-        for string in source.strings.iter().filter(|string| string.start < tests) {
-            if let Some(message) = fault(text[string.clone()].trim_matches('"')).map(str::to_owned) {
-                let line = source.line_of(string.start);
-                found.push(Violation { path: path.to_owned(), line, rule: RULE, message });
-            }
-        }
-    }
+    let fault = |literal: &Literal<'_>| fault(literal.written.trim_matches('"'));
+    literals::check((tree, RULE), is_code, fault, found);
 }
 
 /// Whether a file is below `src` of its crate, and no file of tests.
