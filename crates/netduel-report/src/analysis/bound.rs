@@ -87,10 +87,16 @@ pub fn bound_of(metric: Metric, workload: &Workload, trial: &Trial, shared_machi
     is_bound.then(|| Bound::of_values(metric))
 }
 
-/// Whether a valid trial lacks the value of a metric because its result was the worst there is: nothing arrived of what was sent, no response
-/// came, or a search found no rate that meets its goal. Without the trial its arm would look better than it is. Other reasons show no result:
-/// a counter that a host does not have, a trial that is too short for one, or a sender that sent nothing.
-pub(super) fn is_worst(metric: Metric, workload: &Workload, trial: &Trial, shared_machine: bool) -> bool {
+/// Whether a valid trial has no value of a metric because its result was too bad for one.
+pub fn is_too_bad(metric: Metric, workload: &Workload, trial: &Trial, shared_machine: bool) -> bool {
+    is_worst(metric, workload, trial, shared_machine)
+        && figures::value_of(metric, workload, trial, shared_machine).is_none()
+}
+
+/// Whether a missing value of a metric means that the result of a valid trial was the worst there is: nothing arrived of what was sent, no
+/// response came, or a search found no rate that meets its goal. Without the trial its arm would look better than it is. Other reasons show no
+/// result: a counter that a host does not have, a trial that is too short for one, or a sender that sent nothing.
+fn is_worst(metric: Metric, workload: &Workload, trial: &Trial, shared_machine: bool) -> bool {
     let has_cpu_time = || figures::busy_ns(trial, shared_machine).is_some();
     match metric {
         Metric::NoDropRate | Metric::PartialDropRate => search::has_no_rate(metric, workload, trial),

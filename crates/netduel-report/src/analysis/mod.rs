@@ -59,7 +59,7 @@ use crate::inspect::Inspection;
 use halves::Halves;
 
 pub use affected::warnings_about;
-pub use bound::{Bound, bound_of};
+pub use bound::{Bound, bound_of, is_too_bad};
 pub use contention::{busy_hosts, contention_of};
 pub use counters::{Counter, CounterKind, Spread};
 pub use datagrams::{
@@ -251,18 +251,13 @@ fn values_of(
     machines: &Machines,
 ) -> ArmValues {
     let is_bound = |trial: &Trial| bound_of(metric, workload, trial, machines.shared(trial)).is_some();
-    let mut values = ArmValues {
+    let is_without = |trial: &Trial| is_too_bad(metric, workload, trial, machines.shared(trial));
+    ArmValues {
         arm: arm.name.clone(),
         values: figures::by_block(metric, workload, trials, machines),
         at_least: trials.iter().filter(|trial| is_bound(trial)).map(|trial| trial.slot.block).collect(),
-        without: BTreeSet::new(),
-    };
-    let is_worst = |trial: &Trial| {
-        !values.has_value_in(trial.slot.block)
-            && bound::is_worst(metric, workload, trial, machines.shared(trial))
-    };
-    values.without = trials.iter().filter(|trial| is_worst(trial)).map(|trial| trial.slot.block).collect();
-    values
+        without: trials.iter().filter(|trial| is_without(trial)).map(|trial| trial.slot.block).collect(),
+    }
 }
 
 impl Analysis {

@@ -217,6 +217,13 @@ impl ArmValues {
         self.at_least.extend(bound.map(|_| block));
     }
 
+    /// Adds a block whose valid trial has no value because its result was too bad for one, in place of the value of an earlier attempt.
+    pub fn insert_without(&mut self, block: u32) {
+        self.values.retain(|(known, _)| *known != block);
+        self.at_least.remove(&block);
+        self.without.insert(block);
+    }
+
     /// Whether the value of a block is a bound.
     pub fn bound_in(&self, metric: Metric, block: u32) -> Option<Bound> {
         self.at_least.contains(&block).then(|| Bound::of_values(metric))
@@ -376,6 +383,8 @@ mod tests {
             assert_eq!(values.result_blocks(), BTreeSet::from([0, 1, 2]));
             values.insert(1, (2.0, None));
             assert_eq!(values.bound(metric), None, "a later attempt has a value");
+            values.insert_without(1);
+            assert_eq!((values.bound(metric), values.numbers()), (Some(bound), vec![1.0, 3.0]));
         }
     }
 

@@ -22,7 +22,7 @@ use super::estimate::Estimate;
 use super::lines::{Standing, fit, run_line};
 use super::rate::LiveRate;
 use crate::console::{has_control_sequences, message, tell};
-use crate::figure::trial_value;
+use crate::figure::{TrialResult, median_words, trial_value};
 use crate::redaction;
 
 /// Assumed width of a terminal that does not report its own.
@@ -247,9 +247,11 @@ impl Progress {
         let slot = &trial.slot;
         let metric = self.headline_metric(&slot.workload, &slot.arm);
         let value = metric.and_then(|metric| trial_value(&self.plan, trial, metric));
+        if trial.is_valid() {
+            self.keep_figure(trial);
+        }
         let outcome = match (&trial.validity, metric, value) {
             (Validity::Valid, Some(metric), Some((value, bound))) => {
-                self.keep_figure(trial);
                 let unit = self.unit(&slot.workload, &slot.arm);
                 format!(
                     "{} {}",
@@ -277,14 +279,14 @@ impl Progress {
         self.show_run();
     }
 
-    /// Adds the trial's value in its headline metric to those of its arm.
+    /// Adds the result of a valid trial in its headline metric to those of its arm.
     fn keep_figure(&mut self, trial: &Trial) {
         let slot = &trial.slot;
         let metric = self.headline_metric(&slot.workload, &slot.arm);
-        if let Some(value) = metric.and_then(|metric| trial_value(&self.plan, trial, metric)) {
+        if let Some(result) = metric.and_then(|metric| TrialResult::of(&self.plan, trial, metric)) {
             let key = (slot.workload.clone(), slot.arm.clone());
             let known = self.figures.entry(key).or_insert_with(|| ArmValues::new(slot.arm.clone()));
-            known.insert(slot.block, value);
+            result.keep_in(known, slot.block);
         }
     }
 
@@ -317,8 +319,7 @@ impl Progress {
     fn so_far(&self, workload: &WorkloadName, arm: &ArmName) -> Option<String> {
         let values = self.figures.get(&(workload.clone(), arm.clone()))?;
         let metric = self.headline_metric(workload, arm)?;
-        let (median, bound) = values.quantile(metric, 0.5)?;
-        let median = words::metric_value_or_bound(metric, self.unit(workload, arm), median, bound);
+        let median = median_words(metric, self.unit(workload, arm), values);
         Some(format!("{arm} {median} (n {})", values.values.len()))
     }
 
@@ -344,6 +345,36 @@ mod tests {
     use netduel_store::Store;
 
     use super::*;
+    use crate::figure::lose_all;
+
+    #[test]
+    fn median_counts_trials_whose_result_was_too_bad_for_a_value() {
+        let golden = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../netduel-store/tests/golden/format-2-real-treatments.netduel"
+        );
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut run = Store::open(folder.path()).and_then(|store| store.read(golden)).expect("a run");
+        for workload in run.header.plan.arms.iter_mut().flat_map(|arm| &mut arm.workloads) {
+            workload.metrics = vec![Metric::Jitter];
+        }
+        let is_valid = |trial: &&Trial| trial.is_valid() && trial.slot.workload.as_str() == "udp";
+        let valid = run.trials.iter().find(is_valid).expect("a valid trial");
+        let mut progress = Progress::new(&run.header.plan, Vec::new(), true, Display::Lines);
+        let mut median = |block: u32, is_lost: bool| {
+            let mut trial = valid.clone();
+            trial.slot.block = block;
+            if is_lost {
+                lose_all(&mut trial);
+            }
+            progress.event(&Event::TrialFinished { trial: Box::new(trial) });
+            progress.so_far(&valid.slot.workload, &valid.slot.arm).expect("a result")
+        };
+        let arm = &valid.slot.arm;
+        assert_eq!(median(0, true), format!("{arm} no value (n 0)"));
+        let shown = median(1, false);
+        assert!(shown.starts_with(&format!("{arm} >= ")) && shown.ends_with(" (n 1)"), "{shown}");
+    }
 
     #[test]
     fn resumed_run_starts_with_the_figures_of_its_complete_blocks() {

@@ -17,7 +17,7 @@ use netduel_report::document::verdicts::{Effect, Sides};
 use netduel_report::words;
 use netduel_report::words::Tone;
 
-use crate::figure::trial_value;
+use crate::figure::{TrialResult, median_words, trial_value};
 use crate::redaction;
 use crate::run::estimate::Estimate;
 use crate::run::rate::LiveRate;
@@ -68,7 +68,7 @@ pub struct Current {
 pub struct Values {
     /// By block, in the metric's unit.
     pub by_block: ArmValues,
-    /// The median with its unit, and with a sign where it is a bound.
+    /// The median with its unit, and with a sign where it is a bound; `no value` without one.
     pub median: String,
 }
 
@@ -300,14 +300,12 @@ impl State {
         let Some(workload) = workload else { return };
         let unit = workload.traffic.facts().unit;
         for metric in workload.metrics.iter().copied() {
-            let Some(value) = trial_value(&self.plan, trial, metric) else { continue };
+            let Some(result) = TrialResult::of(&self.plan, trial, metric) else { continue };
             let none = || Values { by_block: ArmValues::new(slot.arm.clone()), median: String::new() };
             let key = (slot.workload.clone(), slot.arm.clone(), metric);
             let known = self.values.entry(key).or_insert_with(none);
-            known.by_block.insert(slot.block, value);
-            if let Some((median, bound)) = known.by_block.quantile(metric, 0.5) {
-                known.median = words::metric_value_or_bound(metric, unit, median, bound);
-            }
+            result.keep_in(&mut known.by_block, slot.block);
+            known.median = median_words(metric, unit, &known.by_block);
         }
     }
 

@@ -11,6 +11,7 @@ use netduel_model::workload::Role;
 use netduel_store::Store;
 
 use super::*;
+use crate::figure::lose_all;
 use crate::run::PlanPolicy;
 use crate::run::live::canvas::Line;
 use crate::run::live::screen::{DETAILS_FROM, PAUSE_MAX_MIN, SIZE_MIN};
@@ -243,14 +244,17 @@ fn end_of_the_run_and_a_pause_are_named() {
 /// A run of these arms after so many blocks. The first two have the same values in each block: of a rate, which is compared as a ratio, and of
 /// the loss, which is compared as a difference.
 fn calm(blocks_min_max: [u32; 2], arms: &[&str], blocks: u32) -> State {
-    calm_with(blocks_min_max, arms, blocks, |_| {})
+    calm_with(blocks_min_max, arms, blocks, &RATE_AND_LOSS, |_| {})
 }
 
-/// The same with altered trials.
+const RATE_AND_LOSS: [Metric; 2] = [Metric::DatagramRate, Metric::Loss];
+
+/// The same with these metrics and altered trials.
 fn calm_with(
     [blocks_min, blocks_max]: [u32; 2],
     arms: &[&str],
     blocks: u32,
+    metrics: &[Metric],
     alter: impl Fn(&mut Trial),
 ) -> State {
     let run = recorded("2-real-treatments");
@@ -259,7 +263,7 @@ fn calm_with(
     plan.workloads.retain(|name| name.as_str() == "udp");
     plan.arms.retain(|arm| arms.contains(&arm.name.as_str()));
     for workload in plan.arms.iter_mut().flat_map(|arm| &mut arm.workloads) {
-        workload.metrics = vec![Metric::DatagramRate, Metric::Loss];
+        workload.metrics = metrics.to_vec();
     }
     let is_valid = |trial: &&Trial| trial.is_valid() && trial.slot.workload.as_str() == "udp";
     let valid = run.trials.iter().find(is_valid).expect("a valid trial");
@@ -335,7 +339,7 @@ fn interval_of_a_difference_has_its_half_width_in_its_unit() {
 #[test]
 fn values_that_are_bounds_have_their_sign() {
     let shown = |silent: u32| {
-        let state = calm_with([10, 12], &["as-usual", "changed"], 10, |trial| {
+        let state = calm_with([10, 12], &["as-usual", "changed"], 10, &RATE_AND_LOSS, |trial| {
             if trial.slot.arm.as_str() == "as-usual" || trial.slot.block >= silent {
                 return;
             }
@@ -360,6 +364,32 @@ fn values_that_are_bounds_have_their_sign() {
     let (signs, interval, has_ratio, verdict) = shown(5);
     assert!(signs == [false, true] && !has_ratio && interval.is_empty(), "{interval}");
     assert!(verdict.starts_with("inconclusive"), "{verdict}");
+}
+
+#[test]
+fn trials_whose_result_was_too_bad_for_a_value_are_in_the_median_and_the_verdict() {
+    let shown = |lost: u32| {
+        let state = calm_with([10, 12], &["as-usual", "changed"], 10, &[Metric::Jitter], |trial| {
+            if trial.slot.arm.as_str() == "changed" && trial.slot.block < lost {
+                lose_all(trial);
+            }
+        });
+        let medians: Vec<String> = state.values.values().map(|values| values.median.clone()).collect();
+        let [row] = state.rows.as_slice() else { panic!("{:?}", state.rows) };
+        let drawn = text(&screen(&state, &view(), (120, 40), S));
+        assert!(medians.iter().all(|median| drawn.contains(median)), "{medians:?}:\n{drawn}");
+        let [usual, changed] = <[String; 2]>::try_from(medians).expect("two arms");
+        (usual, changed, row.interval.clone(), row.verdict.clone())
+    };
+    let (usual, changed, interval, verdict) = shown(0);
+    assert!(usual == changed && !interval.is_empty(), "{usual} {changed} {interval}");
+    assert!(verdict.starts_with("no difference"), "{verdict}");
+    let (usual, changed, interval, verdict) = shown(2);
+    assert!(changed == format!(">= {usual}") && interval.is_empty(), "{changed} {interval}");
+    assert!(verdict.starts_with("inconclusive"), "{verdict}");
+    let (_, changed, interval, verdict) = shown(10);
+    assert!(changed == "no value" && interval.is_empty(), "{changed} {interval}");
+    assert_eq!(verdict, "inconclusive: no value in 10 valid trials of changed");
 }
 
 #[test]
