@@ -6,7 +6,7 @@ use netduel_report::html::Paper;
 use netduel_report::{document, html, markdown, terminal};
 
 use crate::builder::{Recipe, build};
-use crate::{bed, json};
+use crate::{bed, crossover, json};
 
 /// A run of half an hour on hosts that cost 0.40 and 0.60 EUR an hour by its plan, and not on a bed.
 fn priced() -> Run {
@@ -87,6 +87,18 @@ fn faster_arm_on_more_expensive_hosts_can_cost_more() {
     equal.trials = build(&recipe).trials;
     let shown = text(&equal);
     assert!(shown.contains("costs 2.00 EUR more an hour (200 %)"), "{shown}");
+}
+
+#[test]
+fn arm_of_a_crossover_has_the_mean_price_of_the_hosts_of_both_halves() {
+    let mut run = crossover::run(2.0, crossover::BLOCKS, true);
+    for (name, price) in [("a", "0.40 EUR"), ("b", "0.60 EUR"), ("c", "1 EUR"), ("d", "2 EUR")] {
+        let name: HostName = name.parse().unwrap();
+        run.header.plan.hosts.get_mut(&name).unwrap().price_per_hour = Some(price.parse().unwrap());
+    }
+    let shown = text(&run);
+    // Twice the rate for the same price. By the hosts of the first half alone it would cost three times as much.
+    assert!(shown.contains(" EUR an hour (") && !shown.contains("more an hour"), "{shown}");
 }
 
 #[test]
