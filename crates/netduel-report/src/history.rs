@@ -1,6 +1,8 @@
 //! One plan over many stored runs: the value of each metric by run, and where its level changed.
 //!
 //! A run is read once and reduced to its values, so that a history of many runs fits into memory. Rendering is elsewhere.
+use std::cmp::Reverse;
+
 use netduel_model::ids::{ArmName, WorkloadName};
 use netduel_model::metric::{Better, Metric, Scale};
 use netduel_model::plan::ResolvedPlan;
@@ -92,6 +94,9 @@ pub struct History {
     pub runs: Vec<PastRun>,
     /// A series for each workload, arm and metric.
     pub series: Vec<Series>,
+    /// The runs that have no point in a series although they have results, each with the reason, the newest first. The list of what was left out
+    /// of a run has the reason, too.
+    pub without_point: Vec<String>,
 }
 
 /// A metric of an arm in a workload over the runs that have it with the settings of the newest run.
@@ -151,9 +156,12 @@ impl History {
         runs.sort_by(|one, other| (one.started_unix_ms, &one.id).cmp(&(other.started_unix_ms, &other.id)));
         let plan = runs.last()?.plan.clone();
         runs.retain(|run| run.plan.name == plan.name);
-        let (mut series, left_out) = all_series(&runs, &plan, selection);
+        let (mut series, mut left_out) = all_series(&runs, &plan, selection);
+        left_out.sort_by_key(|(place, _)| Reverse(*place));
+        let mut without_point = Vec::new();
         for (place, what) in left_out {
             if let Some(run) = runs.get_mut(place) {
+                without_point.push(format!("{}: {what}", run.id));
                 run.left_out.push(what);
             }
         }
@@ -161,7 +169,8 @@ impl History {
         for one in &mut series {
             one.changes = level_changes(one, &runs, level);
         }
-        Some(Self { plan: plan.name.clone(), question: words::question(&plan), runs, series })
+        let question = words::question(&plan);
+        Some(Self { plan: plan.name.clone(), question, runs, series, without_point })
     }
 
     /// The number of runs from which on a change halfway can be found in a series of this history; one near an end needs more.

@@ -38,12 +38,10 @@ pub fn command(args: &HistoryArgs) -> Result<(), Failure> {
     let runs = read(&store, args)?;
     let (workload, arm) = (shown(args.workload.as_ref()), shown(args.arm.as_ref()));
     let selection = Selection { metric: args.metric, workload, arm };
-    let history = History::of(runs, &selection).filter(|history| !history.series.is_empty());
-    let history = history.ok_or_else(|| {
-        let text = format!("failed to show a history: no run has a value{}", selected(args));
-        Failure::message(Kind::NoVerdict, redaction::text(&text))
-            .remedy("`netduel report RUN` lists metrics, workloads and arms")
-    })?;
+    let history = match History::of(runs, &selection) {
+        Some(history) if !history.series.is_empty() => history,
+        other => return Err(no_value(args, other.as_ref())),
+    };
     if destinations.is_empty() {
         return print_as(&history, format.unwrap_or(Format::Text));
     }
@@ -56,6 +54,23 @@ pub fn command(args: &HistoryArgs) -> Result<(), Failure> {
 fn no_such_format(format: Format) -> Failure {
     let text = format!("failed to write a history as .{}: it has no such format", format.extension());
     Failure::message(Kind::Usage, text).remedy(format!("use {}", Format::names(Format::is_document)))
+}
+
+/// Most runs without a value that an error names.
+const WITHOUT_VALUE_MAX: usize = 2;
+
+/// The error of a history without a value, with the reason where results of valid trials were too bad for one.
+fn no_value(args: &HistoryArgs, history: Option<&History>) -> Failure {
+    let known = history.map(|history| history.without_point.as_slice()).unwrap_or_default();
+    let named: Vec<&str> = known.iter().take(WITHOUT_VALUE_MAX).map(String::as_str).collect();
+    let reason = if named.is_empty() { String::new() } else { format!(": {}", named.join("; ")) };
+    let more = match known.len() - named.len() {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    let text = format!("failed to show a history: no run has a value{}{reason}{more}", selected(args));
+    Failure::message(Kind::NoVerdict, redaction::text(&text))
+        .remedy("`netduel report RUN` lists metrics, workloads and arms")
 }
 
 /// What the options select, in words for an error.

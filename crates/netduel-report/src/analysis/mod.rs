@@ -237,7 +237,7 @@ fn metrics_of(
         .into_iter()
         .filter(|metric| possible.contains(metric) && !judged_metrics.contains(metric))
         .map(table)
-        .filter(|metric| metric.arms.iter().any(|arm| !arm.values.is_empty()))
+        .filter(|metric| metric.arms.iter().any(|arm| !arm.result_blocks().is_empty()))
         .collect();
     [judged, unjudged]
 }

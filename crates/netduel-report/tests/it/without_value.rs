@@ -229,7 +229,37 @@ fn history_of_runs_without_any_value_names_them_and_has_no_series() {
     lost.trials.iter_mut().for_each(lose_all);
     let history = History::of(vec![PastRun::of(&lost, &analyse_run(&lost))], &Selection::default()).unwrap();
     assert!(history.series.is_empty());
-    assert_eq!(history.runs[0].left_out.len(), 2, "{:?}", history.runs[0].left_out);
+    let run = &history.runs[0];
+    assert_eq!(run.left_out.len(), 2, "{:?}", run.left_out);
+    let named = run.left_out.iter().map(|what| format!("{}: {what}", run.id));
+    assert_eq!(history.without_point, named.collect::<Vec<_>>());
+}
+
+#[test]
+fn metric_that_is_not_judged_has_no_value_where_all_results_were_the_worst() {
+    let of_day = |day: u64| {
+        let mut run = run("udp", Metric::DatagramRate, "accelerated", |_| {});
+        run.header.id = format!("demo-{day:02}").parse().unwrap();
+        run.header.started_unix_ms += day * 86_400_000;
+        if day == 1 {
+            run.trials.iter_mut().for_each(lose_all);
+        }
+        run
+    };
+    let runs: Vec<Run> = (0..3).map(of_day).collect();
+    let past = runs.iter().map(|run| PastRun::of(run, &analyse_run(run)));
+    let selection = Selection { metric: Some(Metric::Jitter), ..Selection::default() };
+    let history = History::of(past.collect(), &selection).unwrap();
+    assert_eq!(history.series.len(), 2, "both arms");
+    for series in &history.series {
+        assert_eq!((series.points.len(), series.other_runs), (2, 0), "{:?}", series.arm);
+    }
+    let left_out: Vec<usize> = history.runs.iter().map(|run| run.left_out.len()).collect();
+    assert_eq!(left_out, [0, 2, 0], "{:?}", history.without_point);
+    // A report, a comparison and a baseline file have these trials, too.
+    let analysis = analyse_run(&runs[1]);
+    let jitter = analysis.workloads[0].unjudged.iter().find(|one| one.metric == Metric::Jitter).unwrap();
+    assert!(jitter.arms.iter().all(|arm| arm.without.len() == 12), "{jitter:?}");
 }
 
 #[test]

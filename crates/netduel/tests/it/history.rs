@@ -95,6 +95,30 @@ fn history_has_the_earlier_runs_of_the_plan_with_the_notes() {
     assert!(refused.stderr.contains("use text, html, pdf, md or json"), "{}", refused.stderr);
 }
 
+#[test]
+fn error_of_a_history_without_a_value_has_the_reason() {
+    let bench = Bench::new();
+    for name in ["night-00", "night-01"] {
+        let path = stored_run(&bench, name, "6.18.44");
+        let counts = |responses: u32, timeouts: u32| {
+            format!("\"requests\":10,\"responses\":{responses},\"timeouts\":{timeouts}")
+        };
+        change(&path, &counts(10, 0), &counts(0, 10));
+    }
+    // The plan does not judge the metric, and no arm has a value.
+    let refused = bench.run(["history", "--metric", "cpu-per-round-trip"]).expect_code(6).stderr;
+    for words in [
+        "no run has a value of the metric cpu-per-round-trip: night-0",
+        ": CPU per round trip of rr on synthetic: no value in 8 valid trials (no response came)",
+        "; and 2 more; `netduel report RUN` lists",
+    ] {
+        assert!(refused.contains(words), "no `{words}` in {refused}");
+    }
+    // Runs that do not measure a metric have no other reason.
+    let refused = bench.run(["history", "--metric", "throughput"]).expect_code(6).stderr;
+    assert!(refused.contains("value of the metric throughput; `netduel report"), "{refused}");
+}
+
 /// The names of the runs of a history, and its messages.
 fn history(bench: &Bench, words: &[&str]) -> (Vec<String>, String) {
     let finished = bench.run([&["history", "--json"][..], words].concat()).expect_code(0);
