@@ -1,5 +1,5 @@
 //! CSV with one row per trial and metric. Raw numbers in the metric's unit, not rounded; `bound` says what a value bounds that is not
-//! exact, `doubt` why a value of a valid trial is not that of the test alone, `settings` what the run has in place of its plan's.
+//! exact, `doubt` why a value of a valid trial is not that of the test alone or is missing, `settings` what the run has in place of its plan's.
 use netduel_model::run::Run;
 
 use crate::analysis::Bound;

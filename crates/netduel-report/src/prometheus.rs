@@ -144,7 +144,8 @@ fn about_the_run(run: &Run, analysis: &Analysis, plan: &str, families: &mut Fami
 }
 
 /// Quantiles over the valid trials; no sample without one. The format has no mark for a bound, so a quantile that is one is left out, and so is one
-/// whose true value may be smaller or larger, and a sum that contains a bound.
+/// whose true value may be smaller or larger, and a sum that contains a bound. The valid trials that no count contains, because their result was
+/// too bad for a value, have a sample of their own.
 fn values(
     plan: &str,
     workload: &WorkloadAnalysis,
@@ -156,6 +157,12 @@ fn values(
     let numbers: Vec<f64> = arm.numbers().iter().map(|value| value * factor).collect();
     let help = format!("{}: quantiles over the valid trials.", metric.metric.title());
     let own = [("plan", plan), ("workload", workload.name.as_str()), ("arm", arm.arm.as_str())];
+    if !arm.without.is_empty() {
+        let labels = [&own[..], &[("metric", metric.metric.key())]].concat();
+        let trials = arm.without.len() as f64;
+        let help = "Valid trials whose result was too bad for a value of a metric.";
+        families.add("netduel_trials_without_value", "gauge", help, "", &labels, trials);
+    }
     for share in QUANTILES {
         let Some(value) = summary::quantile(&numbers, share) else { return };
         if arm.quantile(metric.metric, share).is_none_or(|(_, bound)| bound.is_some()) {

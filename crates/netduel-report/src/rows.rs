@@ -1,16 +1,17 @@
 //! The rows of every export by trial: each counting trial of a run with each of its metrics. Nothing is formatted here.
 use std::borrow::Cow;
 
+use netduel_model::metric::Metric;
 use netduel_model::run::Run;
 use netduel_model::trial::Trial;
 use netduel_model::workload::{Traffic, Workload};
 
 use crate::analysis::{
     Bound, DatagramDirection, Machines, RequestCount, bound_of, contention_of, datagrams_of,
-    in_schedule_order, requests_of, value_of,
+    in_schedule_order, is_too_bad, requests_of, value_of,
 };
 use crate::total::total_of_known;
-use crate::words::percent;
+use crate::words::{percent, reason_of_worst};
 
 /// The counting trials of a run in the order of the schedule, with their figures.
 pub(crate) fn of_run(run: &Run) -> impl Iterator<Item = (Cow<'_, Trial>, Vec<Row>)> {
@@ -33,11 +34,11 @@ pub(crate) struct Row {
     pub(crate) metric: &'static str,
     /// Its unit; empty without a metric.
     pub(crate) unit: &'static str,
-    /// Its value, a finite number.
+    /// Its value, a finite number; absent without a metric, and where the result of a valid trial was too bad for one.
     pub(crate) value: Option<f64>,
     /// What the value bounds.
     pub(crate) bound: Option<Bound>,
-    /// Why the value of a valid trial is doubtful.
+    /// Why the value of a valid trial is doubtful, or why it has none.
     pub(crate) doubt: Option<String>,
 }
 
@@ -52,16 +53,24 @@ fn figures(run: &Run, trial: &Trial, machines: &Machines) -> Vec<Row> {
         .facts()
         .possible_metrics
         .iter()
-        .filter_map(|metric| {
-            let value = value_of(*metric, workload, trial, is_shared)?;
-            let bound = bound_of(*metric, workload, trial, is_shared);
-            let doubt = metric.is_cpu().then(|| contention(workload, trial, is_shared)).flatten();
-            Some(Row { metric: metric.key(), unit: metric.unit(), value: Some(value), bound, doubt })
-        })
+        .filter_map(|metric| figure(*metric, workload, trial, is_shared))
         .chain(counts(&datagrams_of(workload, trial, is_shared)))
         .chain(requests(&workload.traffic, trial))
         .collect();
     if figures.is_empty() { none } else { figures }
+}
+
+/// A metric of the trial; absent where the trial shows no result of it.
+fn figure(metric: Metric, workload: &Workload, trial: &Trial, shared_machine: bool) -> Option<Row> {
+    let row = Row { metric: metric.key(), unit: metric.unit(), ..Row::default() };
+    let Some(value) = value_of(metric, workload, trial, shared_machine) else {
+        let is_without = trial.is_valid() && is_too_bad(metric, workload, trial, shared_machine);
+        let doubt = Some(format!("no value: {}", reason_of_worst(metric)));
+        return is_without.then_some(Row { doubt, ..row });
+    };
+    let bound = bound_of(metric, workload, trial, shared_machine);
+    let doubt = metric.is_cpu().then(|| contention(workload, trial, shared_machine)).flatten();
+    Some(Row { value: Some(value), bound, doubt, ..row })
 }
 
 /// The CPU time of other processes that the CPU time of a trial contains.

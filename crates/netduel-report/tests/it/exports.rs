@@ -9,9 +9,10 @@ use netduel_report::{analyse_run, csv, influx, prometheus};
 use netduel_test_support::skip;
 
 use crate::builder::{Recipe, build};
-use crate::failover;
+use crate::{failover, without_value};
 
-/// Runs of all workloads that the builder has: clear, noisy, with few blocks, with failed trials, with texts of other programs.
+/// Runs of all workloads that the builder has: clear, noisy, with few blocks, with failed trials, with texts of other programs; and one with
+/// trials without a value.
 fn runs() -> Vec<Run> {
     let all = || Recipe { workloads: vec!["bulk", "rr", "open", "udp", "crr", "load"], ..Recipe::default() };
     let text = "a,b=c \"d\" \\ \n\r\t=1+1 é".to_owned();
@@ -29,6 +30,7 @@ fn runs() -> Vec<Run> {
             ..all()
         }),
         hostile,
+        without_value::lost(),
     ]
 }
 
@@ -189,7 +191,9 @@ fn every_line_follows_the_line_protocol_and_is_a_point_of_its_own() {
         for line in text.lines() {
             let (tags, fields, time_ns) = parsed(line);
             assert!(tags["plan"].starts_with("demo"), "{line}");
-            assert_eq!(fields.contains_key("value"), tags.contains_key("metric"), "{line}");
+            let is_without = fields.get("doubt").is_some_and(|doubt| doubt.starts_with("\"no value: "));
+            let has_result = fields.contains_key("value") != is_without;
+            assert_eq!(has_result, tags.contains_key("metric"), "{line}");
             assert_eq!(fields["valid"] == "false", fields.contains_key("reason"), "{line}");
             assert!(points.insert((tags, time_ns)), "a second point of one series at one time: {line}");
         }

@@ -2,7 +2,7 @@
 use netduel_model::metric::Metric;
 use netduel_model::run::Run;
 use netduel_model::sample::{DatagramReport, Flow};
-use netduel_model::trial::Trial;
+use netduel_model::trial::{Trial, Validity};
 use netduel_model::workload::{Direction, Traffic};
 use netduel_report::analysis::{Withheld, value_of};
 use netduel_report::document::block::{Block, Document};
@@ -11,7 +11,7 @@ use netduel_report::document::table::Cell;
 use netduel_report::history::{History, PastRun, Selection};
 use netduel_report::json::history::HistoryDocument;
 use netduel_report::words::{self, Tone};
-use netduel_report::{analyse_run, document, html, markdown, prometheus, terminal};
+use netduel_report::{analyse_run, csv, document, html, influx, markdown, prometheus, terminal};
 use netduel_stats::histogram::Histogram;
 use serde_json::Value;
 
@@ -188,6 +188,36 @@ fn missing_worst_values_leave_no_mean_and_no_quantile_without_a_sign() {
     };
     assert!(has("", "quantile=\"1\"") && has("_count", ""), "{page}");
     assert!(!has("", "quantile=\"0.5\"") && !has("_sum", ""), "{page}");
+}
+
+#[test]
+fn exports_by_trial_have_a_row_without_a_value_and_with_the_reason() {
+    for (workload, metric, event) in CASES {
+        let mut run = run(workload, metric, "accelerated", event);
+        let (key, unit) = (metric.key(), metric.unit());
+        let reason = format!("no value: {}", reason(metric));
+        let table = csv::trials(&run);
+        let rows: Vec<&str> =
+            table.lines().filter(|row| row.contains(&format!(",{key},{unit},,,,"))).collect();
+        assert_eq!(rows.len(), 6, "{table}");
+        assert!(rows.iter().all(|row| row.contains(",true,") && row.contains(&reason)), "{rows:?}");
+        let text = influx::lines(&run);
+        let of_metric = text.lines().filter(|line| line.contains(&format!(",metric={key},")));
+        let lines: Vec<&str> = of_metric.filter(|line| !line.contains(" value=")).collect();
+        assert_eq!(lines.len(), 6, "{text}");
+        assert!(lines.iter().all(|line| line.contains(&format!(",doubt=\"{reason}\""))), "{lines:?}");
+        let page = prometheus::page(&run, &analyse_run(&run));
+        let sample = format!(
+            "netduel_trials_without_value{{plan=\"demo\",workload=\"{workload}\",arm=\"accelerated\",metric=\"{key}\"}} 6\n"
+        );
+        assert!(page.contains(&sample), "{page}");
+        // The value of an excluded trial is not missing from a result.
+        for trial in &mut run.trials {
+            trial.validity = Validity::Failed { reason: "no answer".to_owned() };
+        }
+        assert!(!csv::trials(&run).contains("no value") && !influx::lines(&run).contains("no value"));
+        assert!(!prometheus::page(&run, &analyse_run(&run)).contains("netduel_trials_without_value"));
+    }
 }
 
 #[test]
