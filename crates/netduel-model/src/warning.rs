@@ -481,7 +481,7 @@ impl Warning {
                 human_share(*lost as f64 / (*requests).max(1) as f64)
             ),
             Self::ScheduleMissed { arm, workload, pacing_error_p99_ns } => format!(
-                "schedule missed: the open loop of {workload} in {arm} sent requests up to {} late (p99); set a lower `request_rate` or `pin_client`",
+                "schedule missed: the open loop of {workload} in {arm} sent requests {} late (p99); set a lower `request_rate` or `pin_client`",
                 human_nanos(*pacing_error_p99_ns as f64)
             ),
             Self::CountsDisagree {

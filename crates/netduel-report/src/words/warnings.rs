@@ -207,7 +207,7 @@ pub fn warning_text(analysis: &Analysis, warning: &Warning) -> String {
         Warning::ScheduleMissed { arm, workload, pacing_error_p99_ns } => {
             match contention(analysis, arm, workload) {
                 Some(share_max) => format!(
-                    "schedule missed: the open loop of {workload} in {arm} sent requests up to {} late (p99), and other processes used up to {} \
+                    "schedule missed: the open loop of {workload} in {arm} sent requests {} late (p99), and other processes used up to {} \
                      of the CPU time of a host; stop the other processes",
                     human_nanos(*pacing_error_p99_ns as f64),
                     percent(share_max)

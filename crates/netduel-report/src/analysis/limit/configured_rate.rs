@@ -67,7 +67,7 @@ pub fn missed_rate(workload: &Workload, trial: &Trial) -> Option<String> {
 pub fn missed_schedule(workload: &Workload, trial: &Trial) -> Option<String> {
     let late_ns = schedule::lateness(workload, &[trial])?;
     Some(format!(
-        "requests left up to {} late (p99); set a lower rate or pin the client",
+        "requests left {} late (p99); set a lower rate or pin the client",
         human_nanos(late_ns as f64)
     ))
 }

@@ -224,7 +224,7 @@ impl<'a> Evidence<'a> {
 
     /// Requests that an open loop sent later than their schedule, and whether its threads waited for cores that other processes used.
     fn late(&self) -> Option<Finding> {
-        let words = format!("requests sent up to {} late (p99)", human_nanos(self.late_ns? as f64));
+        let words = format!("requests sent {} late (p99)", human_nanos(self.late_ns? as f64));
         Some(match self.client_waited() {
             Some(waited) => (
                 Cause::CpuContention,
