@@ -108,7 +108,7 @@ pub struct BulkArgs {
     /// Payload rate of each stream, as in iperf3, for example 100M or "2.5 Gbit/s" [default: unlimited, also with UDP]
     #[arg(short = 'b', long, value_name = "RATE", value_parser = rate)]
     pub bitrate: Option<BitRate>,
-    /// End after this much payload of all streams together, at the latest after --time; no warm-up is excluded then.
+    /// End after this much payload of all streams together, at the latest after --time; without --omit no warm-up is excluded then.
     #[arg(short = 'n', long, value_name = "BYTES", value_parser = bytes)]
     pub bytes: Option<Bytes>,
 }

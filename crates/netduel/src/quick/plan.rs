@@ -230,7 +230,7 @@ fn requests(args: &RequestArgs) -> SettingsSpec {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
+    use clap::{CommandFactory, Parser};
     use netduel_model::workload::Traffic;
 
     use super::super::reach::ANY_IPV4;
@@ -279,6 +279,10 @@ mod tests {
         assert_eq!(timing("tcp far -t 10"), ["10 s", "1 s", "500 ms"]);
         assert_eq!(timing("tcp far -t 10 -O 2"), ["12 s", "2 s", "0 ns"]);
         assert_eq!(timing("tcp far -n 1M"), ["10 s", "0 ns", "0 ns"]);
+        assert_eq!(timing("tcp far -n 1M -O 1"), ["11 s", "1 s", "0 ns"], "as the help of --bytes has it");
+        let help = Tcp::command().render_long_help().to_string();
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(help.contains("without --omit no warm-up is excluded then"), "{help}");
     }
 
     #[test]
