@@ -10,7 +10,7 @@ use netduel_model::workload::WorkUnit;
 
 use super::metric::{metric_value, packet_rate};
 use super::{arms_through_the_switch, is_in_lab, listed, percent, times};
-use crate::analysis::{Analysis, ArmAnalysis, WorkloadAnalysis, warnings_about};
+use crate::analysis::{Analysis, ArmAnalysis, Bound, WorkloadAnalysis, warnings_about};
 use crate::total::Total;
 
 /// A warning for readers.
@@ -69,7 +69,7 @@ pub fn warning_sentences(analysis: &Analysis) -> Vec<Sentence> {
                 let is_alike = |other: &Warning| matches!(other, Warning::OutlierBlock { workload: of, metric: its, .. } if of == workload && its == metric);
                 let all = analysis.warnings.iter().enumerate();
                 let indices = all.filter(|(_, other)| is_alike(other)).map(|(index, _)| index).collect();
-                sentences.push((indices, outliers((workload, *metric), &analysis.warnings, unit)));
+                sentences.push((indices, outliers(analysis, (workload, *metric), unit)));
             }
             other => sentences.push((vec![index], warning_text(analysis, other))),
         }
@@ -278,24 +278,49 @@ fn is_pinned(analysis: &Analysis, workload: &WorkloadName, arm: &ArmName) -> boo
     })
 }
 
+/// What the ratio of a block's value to the median of the other blocks bounds, in words; absent where both are exact, and where both are
+/// bounds, so that the ratio is none.
+fn bound_of_ratio(
+    analysis: &Analysis,
+    (workload, metric): (&WorkloadName, Metric),
+    arm: &ArmName,
+    block: u32,
+) -> Option<&'static str> {
+    let workload = analysis.workloads.iter().find(|one| one.name == *workload)?;
+    let values = workload.judged.iter().chain(&workload.unjudged).find(|one| one.metric == metric)?;
+    let values = values.arms.iter().find(|one| one.arm == *arm)?;
+    let others = values.values.iter().filter(|(of, _)| *of != block);
+    let others: Vec<(f64, bool)> =
+        others.map(|(of, value)| (*value, values.bound_in(metric, *of).is_some())).collect();
+    match (values.bound_in(metric, block), Bound::of_values(metric).of_quantile(&others, 0.5)) {
+        (Some(Bound::AtLeast), None) => Some("at least "),
+        (Some(Bound::LessThan), None) => Some("less than "),
+        (None, Some(Bound::AtLeast)) => Some("at most "),
+        (None, Some(Bound::LessThan)) => Some("more than "),
+        (None, None) | (Some(_), Some(_)) => None,
+    }
+}
+
 /// All outlier blocks of a metric in a workload.
-fn outliers((workload, metric): (&WorkloadName, Metric), warnings: &[Warning], unit: WorkUnit) -> String {
-    let own: Vec<(&Warning, String)> = warnings
+fn outliers(analysis: &Analysis, (workload, metric): (&WorkloadName, Metric), unit: WorkUnit) -> String {
+    let own: Vec<(String, String)> = analysis
+        .warnings
         .iter()
         .filter_map(|warning| match warning {
             Warning::OutlierBlock { arm, workload: of, metric: its, block, ratio_to_median }
                 if of == workload && *its == metric =>
             {
-                Some((
-                    warning,
-                    format!("{arm} in block {} ({})", block.saturating_add(1), times(*ratio_to_median)),
-                ))
+                let bound = bound_of_ratio(analysis, (workload, metric), arm, *block).unwrap_or_default();
+                let was = format!(" in {workload} was ");
+                let alone = warning.words(unit).replacen(&was, &format!("{was}{bound}"), 1);
+                let seen = times(*ratio_to_median);
+                Some((alone, format!("{arm} in block {} ({bound}{seen})", block.saturating_add(1))))
             }
             _ => None,
         })
         .collect();
     match own.as_slice() {
-        [(one, _)] => one.words(unit),
+        [(one, _)] => one.clone(),
         many => format!(
             "outlier blocks: {} in {workload} was far from the median of the other blocks: {}; they stay in the result: check for other \
              load at that time",

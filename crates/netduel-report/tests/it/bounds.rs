@@ -61,6 +61,14 @@ fn trials_without_a_round_trip_count_as_bounds() {
 }
 
 #[test]
+fn outlier_that_is_a_bound_is_no_exact_multiple_of_the_median() {
+    let analysis = analyse_run(&with_stalls(8, [1, 0]));
+    let sentences = netduel_report::words::warnings(&analysis);
+    let start = "outlier block: round trip p50 of synthetic in rr was at least ";
+    assert!(sentences.iter().any(|text| text.starts_with(start)), "{sentences:?}");
+}
+
+#[test]
 fn rate_of_a_trial_without_a_round_trip_is_an_upper_bound() {
     let run = with_stalls(8, [1, 0]);
     let analysis = analyse_run(&run);
