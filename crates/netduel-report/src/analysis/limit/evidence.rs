@@ -204,7 +204,8 @@ impl<'a> Evidence<'a> {
         let words = self.configured.and_then(|(configured, reached)| match reached {
             None => Some(format!("less than one message is due at {}", self.human_rate(configured))),
             Some(reached) => (reached >= configured * RATE_REACHED).then(|| {
-                format!("{} of the configured {}", self.human_rate(reached), self.human_rate(configured))
+                let [reached, configured] = [reached, configured].map(|rate| self.human_rate(rate));
+                format!("{reached} of the configured {configured} in the steady window")
             }),
         });
         found.extend(words.map(|words| (Cause::ConfiguredRate, words)));
