@@ -465,7 +465,8 @@ fn cpu(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Option<
         let cores = end.observation.cores.len();
         (cores > 0).then(|| {
             let used = busy as f64 / end.observation.wall_ns.max(1) as f64;
-            format!("{} of {cores} cores", three_digits(used))
+            // The counters of the cores and the clock are read one after the other.
+            format!("{} of {cores} cores", three_digits(used.min(cores as f64)))
         })
     };
     let mut text = if input.shared_machine {

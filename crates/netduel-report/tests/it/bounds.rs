@@ -7,6 +7,7 @@ use netduel_model::warning::Warning;
 use netduel_model::workload::Traffic;
 use netduel_report::analysis::warnings_about;
 use netduel_report::document::block::Block;
+use netduel_report::quick::SummaryInput;
 use netduel_report::{analyse_run, document, html, markdown, terminal};
 use netduel_stats::histogram::Histogram;
 use serde_json::Value;
@@ -58,6 +59,25 @@ fn trials_without_a_round_trip_count_as_bounds() {
     assert_eq!(verdict, "inconclusive: some values are only lower bounds");
     let (baseline, ..) = words(&with_stalls(8, [8, 0]));
     assert!(baseline.starts_with(">= 4.30 s [>= 4.30, >= 4.30]"), "{baseline}");
+}
+
+#[test]
+fn machine_uses_at_most_its_cores() {
+    let mut run = build(&Recipe { workloads: vec!["bulk"], blocks: 1, ..Recipe::default() });
+    let trial = &mut run.trials[0];
+    for end in [&mut trial.client, &mut trial.server].into_iter().flatten() {
+        let seen = &mut end.observation;
+        for core in &mut seen.cores {
+            (core.user_ns, core.idle_ns, core.steal_ns) = (seen.wall_ns + seen.wall_ns / 50, 0, 0);
+        }
+    }
+    let (workload, trial) = (&run.header.plan.arms[0].workloads[0], &run.trials[0]);
+    let input = SummaryInput { workload, trial, shared_machine: true, expected: None, mtus: [None; 2] };
+    let text = netduel_report::quick::summary(input, 200);
+    let cores = trial.server.as_ref().unwrap().observation.cores.len();
+    let (before, _) = text.split_once(&format!(" of {cores} cores of one machine")).expect(&text);
+    let used: f64 = before.split_whitespace().last().unwrap().parse().unwrap();
+    assert!(used <= cores as f64, "{text}");
 }
 
 #[test]

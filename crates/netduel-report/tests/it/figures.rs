@@ -380,7 +380,10 @@ fn missed_rate_causes_a_warning_with_both_rates() {
     assert!(missed.contains("1000 Mbit/s instead of the 2.00 Gbit/s"), "{missed}");
     let (workload, trial) = (&run.header.plan.arms[0].workloads[0], &run.trials[0]);
     let words = netduel_report::analysis::missed_rate(workload, trial).unwrap();
-    assert_eq!(words, "1000 Mbit/s sent in the whole test of the configured 2.00 Gbit/s", "not the steady window");
+    assert_eq!(
+        words, "1000 Mbit/s sent in the whole test of the configured 2.00 Gbit/s",
+        "not the steady window"
+    );
 }
 
 #[test]

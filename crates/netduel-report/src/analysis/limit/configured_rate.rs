@@ -56,7 +56,11 @@ pub(super) fn kept_requests(workload: &Workload, trial: &Trial) -> Option<(f64, 
 pub fn missed_rate(workload: &Workload, trial: &Trial) -> Option<String> {
     let human = |bps: f64| human_rate(&workload.traffic, bps);
     if let Some((configured, sent)) = schedule::rate_missed(workload, &[trial]) {
-        return Some(format!("{} sent in the whole test of the configured {}", human(sent), human(configured)));
+        return Some(format!(
+            "{} sent in the whole test of the configured {}",
+            human(sent),
+            human(configured)
+        ));
     }
     let RequestRate { configured, reached, .. } =
         RequestRate::of(workload, trial).filter(|rate| !rate.is_kept)?;
