@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use netduel_model::ids::{ArmName, HostName, WorkloadName};
+use netduel_model::packet_path::PacketPath;
 use netduel_model::plan::spec::{
     ArmSpec, DesignSpec, HostSpec, LaunchKind, PlanSpec, SearchSpec, SettingsSpec, WorkloadSpec, WorkloadType,
 };
@@ -142,6 +143,7 @@ impl Test {
 
     /// The plan: this test, once, with the server paired as `at` at the data address `address`.
     pub fn plan(&self, common: &CommonArgs, at: &str, address: IpAddr) -> Result<ResolvedPlan, Failure> {
+        self.check_frame(address)?;
         let spec = self.spec(common, at, address)?;
         let mut plan = plan::check(&spec, SOURCE)
             .map_err(|errors| Failure::message(Kind::Usage, options::message(&errors)))?;
@@ -151,6 +153,21 @@ impl Test {
         plan.design.blocks_min = 1;
         plan.design.blocks_max = 1;
         Ok(plan)
+    }
+
+    /// Refuses a frame that is too small for IPv6. The pairing can decide the IP version, so the error names both ways out.
+    fn check_frame(&self, address: IpAddr) -> Result<(), Failure> {
+        let least = PacketPath::frame_least(Family::Ipv6);
+        let Some(frame) = self.settings.frame.filter(|frame| address.is_ipv6() && *frame < least) else {
+            return Ok(());
+        };
+        Err(Failure::message(
+            Kind::Usage,
+            format!(
+                "--frame {frame} is too small for a test over IPv6, whose frames have at least {least} bytes; use --frame \
+                 {least} or more, or a pairing with an IPv4 address"
+            ),
+        ))
     }
 
     /// The text that is stored as the plan of this test: the command that repeats it, and the test as a plan file.
@@ -233,7 +250,7 @@ mod tests {
     use clap::{CommandFactory, Parser};
     use netduel_model::workload::Traffic;
 
-    use super::super::reach::ANY_IPV4;
+    use super::super::reach::{ANY_IPV4, ANY_IPV6};
     use super::*;
 
     #[derive(Parser)]
@@ -337,5 +354,20 @@ mod tests {
             let plan = test.plan(&args.common, "server", ANY_IPV4).expect("both are allowed");
             assert!(matches!(plan.arms[0].workloads[0].traffic, Traffic::Pps(_)));
         }
+    }
+
+    #[test]
+    fn frame_too_small_for_ipv6_names_the_value_and_both_remedies() {
+        let args = Pps::try_parse_from(["pps", "far", "--frame", "64,82,1518"])
+            .unwrap_or_else(|error| panic!("{error}"))
+            .args;
+        let errors = Test::packets(&args).into_iter().map(|test| {
+            let failure = test.plan(&args.common, "server", ANY_IPV6).err()?;
+            assert_eq!(failure.kind, Kind::Usage);
+            Some(failure.to_string())
+        });
+        let expected = "--frame 64 is too small for a test over IPv6, whose frames have at least 82 bytes; use --frame 82 \
+                        or more, or a pairing with an IPv4 address";
+        assert_eq!(errors.collect::<Vec<_>>(), [Some(expected.to_owned()), None, None]);
     }
 }
