@@ -69,7 +69,7 @@ pub enum Command {
     ///
     /// Options are named as in iperf3. The result is the receiver's payload rate in the steady window.
     #[command(
-        after_help = "Examples:\n  netduel tcp netduel1...           the pairing string that `netduel serve` printed; it is stored\n  \
+        after_help = "Examples:\n  netduel tcp -                     asks for the string of `netduel serve`; it is stored\n  \
         netduel tcp far -P 8 -t 30        8 connections for 30 s\n  netduel tcp far -R --json         the server sends\n  \
         netduel tcp far -P 8 -b 100M      8 connections of 100 Mbit/s each"
     )]
@@ -112,7 +112,7 @@ pub enum Command {
     Serve(ServeArgs),
     /// Store, list or delete pairings with `netduel serve`.
     #[command(
-        after_help = "Examples:\n  netduel pair netduel1...          for `netduel tcp HOST` and for plans with launch = \"paired\"\n  \
+        after_help = "Examples:\n  netduel pair -                    for `netduel tcp HOST` and for plans with launch = \"paired\"\n  \
         netduel pair --list\n  netduel pair --forget far"
     )]
     Pair(PairArgs),

@@ -134,9 +134,13 @@ fn greet(args: &ServeArgs, identity: &Identity, address: SocketAddr, log: &Log) 
     let version = netduel_model::PROGRAM;
     let mut text =
         format!("{version}: listening on TCP and UDP port {} of {}\n", address.port(), address.ip());
-    text.push_str("Pairing strings (secret), one per address of this host. Run on the other host:\n\n");
+    // Arguments of a process are visible to all users of a host, so the command does not contain the secret.
+    text.push_str(
+        "Run on the other host, and enter one of the pairing strings when it asks:\n\n  netduel tcp -\n\n",
+    );
+    text.push_str("Pairing strings (secret), one per address of this host:\n\n");
     for pairing in &pairings {
-        let _ = write!(text, "  {}\n    netduel tcp {pairing}\n", pairing.server.host());
+        let _ = write!(text, "  {}\n    {pairing}\n", pairing.server.host());
     }
     let (what, port) = if address.port() == SERVE_PORT {
         ("the address only", String::new())

@@ -264,6 +264,22 @@ fn one_off_server_ends_after_a_test_but_not_after_a_rejected_one() {
 }
 
 #[test]
+fn greeting_keeps_the_pairing_string_out_of_the_command() {
+    let bench = Bench::new();
+    let words = ["serve", "--ephemeral", "--bind", "127.0.0.1", "--port", "0"];
+    let mut server = bench.netduel(words).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let greeting: Vec<String> = lines.by_ref().take_while(|line| !line.starts_with("Ctrl-C")).collect();
+    let trimmed: Vec<&str> = greeting.iter().map(|line| line.trim()).collect();
+    assert!(trimmed.contains(&"netduel tcp -"), "{greeting:?}");
+    let strings: Vec<&str> = trimmed.into_iter().filter(|line| line.contains("netduel1")).collect();
+    assert!(matches!(strings[..], [string] if string.starts_with("netduel1") && !string.contains(' ')));
+    signal(Pid::from_child(&server), Signal::TERM);
+    assert_eq!(server.wait().unwrap().code(), Some(0));
+    bench.assert_nothing_left();
+}
+
+#[test]
 fn pairing_survives_restarts_until_a_new_identity() {
     let first = Server::start(&[]);
     let string = first.string.clone();
