@@ -1,4 +1,4 @@
-//! Unknown commands: the suggestions of the error. Internal commands are never suggested.
+//! Unknown commands and options that exclude each other: the suggestions of the error. Internal commands are never suggested.
 use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
@@ -43,6 +43,9 @@ const FOREIGN_OPTIONS: &[(&str, &str)] = &[
 pub fn with_visible_suggestions(mut error: Error) -> Error {
     if error.kind() == ErrorKind::UnknownArgument {
         return with_equivalent_option(error);
+    }
+    if error.kind() == ErrorKind::ArgumentConflict {
+        return with_time_of_a_search(error);
     }
     if error.kind() != ErrorKind::InvalidSubcommand {
         return error;
@@ -104,6 +107,16 @@ fn with_equivalent_option(mut error: Error) -> Error {
     error
 }
 
+/// Names the option that limits a search where a duration was given with it.
+fn with_time_of_a_search(mut error: Error) -> Error {
+    let text = error.to_string();
+    if text.contains("--search <") && text.contains("--time <") {
+        let tip = "--search-time limits the time of a search".to_owned();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
+}
+
 #[cfg(test)]
 mod tests {
     use clap::Parser as _;
@@ -136,6 +149,16 @@ mod tests {
         let text = error_text(&["tcp", "host", "-f"]);
         assert!(text.contains("'-f'") && !text.contains("tip:"), "{text}");
         assert!(!error_text(&["runs", "-A"]).contains("--pin-client"));
+    }
+
+    #[test]
+    fn duration_of_a_search_names_the_option_for_its_time_limit() {
+        let search = ["pps", "host", "--search", "no-drop"];
+        let tip = "tip: --search-time limits the time of a search";
+        let text = error_text(&[&search[..], &["-t", "1"]].concat());
+        assert!(text.contains("cannot be used with") && text.contains(tip), "{text}");
+        let text = error_text(&[&search[..], &["--rate", "1k"]].concat());
+        assert!(text.contains("cannot be used with") && !text.contains("tip:"), "{text}");
     }
 
     #[test]

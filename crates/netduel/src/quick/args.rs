@@ -23,6 +23,10 @@ use crate::cli::shared::{JsonArgs, LiveArgs, QuietArgs, RedactArgs, StoreArgs, T
 const LIVE_HELP: &str = "Show the test on the whole terminal while it runs; its lines and its result are printed \
                          at the end [default: on a terminal of at least 100 columns and 30 lines]";
 
+/// Help of the duration of a packet test: a search has another option.
+const PACKETS_TIME_HELP: &str = "Duration of the test: seconds, or with a unit as in \"500 ms\"; with --search use \
+                                 --search-time in its place";
+
 /// Options of every quick test.
 #[derive(Debug, Clone, Args)]
 #[command(mut_arg("live", |option| option.help(LIVE_HELP)))]
@@ -178,6 +182,7 @@ pub struct UdpArgs {
 /// `netduel pps`, which has no setting `dscp`: the option is parsed for its error only.
 #[derive(Debug, Clone, Args)]
 #[command(mut_arg("dscp", |option| option.hide(true)))]
+#[command(mut_arg("time", |option| option.help(PACKETS_TIME_HELP)))]
 #[command(mut_arg("window", |option| option.help(search_window_help())))]
 pub struct PpsArgs {
     #[command(flatten)]
@@ -188,10 +193,10 @@ pub struct PpsArgs {
     #[arg(long, value_name = "RATE", value_parser = per_second(WorkloadType::Pps, "packet_rate"))]
     pub rate: Option<PerSecond>,
     /// Search for the highest rate without loss, or with little loss, in short steps (RFC 9971): no-drop, partial-drop (0.5 %),
-    /// rfc2544 (steps of one minute) or tst009; several with commas
+    /// rfc2544 (steps of one minute) or tst009; several with commas. --search-time limits its time, not -t
     #[arg(long, value_name = "GOAL", value_delimiter = ',', value_parser = word::<SearchPreset>, conflicts_with_all = ["rate", "time", "omit"])]
     pub search: Vec<SearchPreset>,
-    /// Time limit of the search, seconds or with a unit [default: ten times what its goals need for one rate, plus one minute]
+    /// Time limit of the search, in place of -t: seconds or with a unit [default: ten times what its goals need for one rate, plus one minute]
     #[arg(long, value_name = "TIME", value_parser = test_time, requires = "search")]
     pub search_time: Option<Nanos>,
     #[arg(short = 'P', long, value_name = "N", value_parser = count(WorkloadType::Pps, "flows"), help = help("Parallel flows, each with its own port", (WorkloadType::Pps.settings(), "flows"), &format!("; at most {KERNEL_FLOWS_MOST} with the generator kernel [default: {}, or 1 with that generator]", Pps::FLOWS)))]

@@ -159,7 +159,7 @@ fn quick_test_searches_and_prints_the_result() {
             "--search: needs a generator that keeps a rate; `kernel` does not",
         ),
         (&["--search", "no-drop", "--rate", "1k"], "cannot be used with"),
-        (&["--search", "no-drop", "-t", "5"], "cannot be used with"),
+        (&["--search", "no-drop", "-t", "5"], "--search-time limits the time of a search"),
         (&["--search-time", "5"], "--search <GOAL>"),
     ] {
         let refused = served.client(&[&["pps", &string], options].concat()).expect_code(2);
