@@ -19,24 +19,25 @@ fn section(anchor: &str, title: &str, blocks: Vec<Block>) -> Section {
     Section { anchor: anchor.to_owned(), title: title.to_owned(), scope: Scope::Reference, blocks }
 }
 
-/// Three sentences and one picture for readers who read nothing else; absent for a run without a value. The second sentence also names the
-/// values that cannot be compared, and the bottlenecks of two arms.
+/// Three sentences, each a paragraph, and one picture for readers who read nothing else; absent for a run without a value. The second
+/// sentence also names the values that cannot be compared, and the bottlenecks of two arms.
 pub(super) fn summary(analysis: &Analysis, attention: Option<Text>) -> Option<Section> {
     let picture = levels::of_run(analysis)?;
-    let mut text = Text::from(compared(analysis)).and(" ", Style::Plain);
-    text.0.extend(result(analysis).0);
+    let mut found = result(analysis);
     // The result of two arms has the first verdict of each workload.
     let stated = usize::from(analysis.plan.arms.len() == 2);
     for clause in analysis.workloads.iter().filter_map(|workload| not_comparable(workload, stated)) {
-        text = text.and("; ", Style::Plain);
-        text.0.extend(clause.0);
+        found = found.and("; ", Style::Plain);
+        found.0.extend(clause.0);
     }
     if let Some(reason) = words::reason(analysis) {
-        text = text.and(format!("; {reason}"), Style::Plain);
+        found = found.and(format!("; {reason}"), Style::Plain);
     }
-    text = text.and(". ", Style::Plain);
-    text.0.extend(trust(analysis, attention).0);
-    Some(section("summary", "Summary", vec![Block::Paragraph(text), Block::Figure(Box::new(picture))]))
+    let found = found.and(".", Style::Plain);
+    let sentences = [Text::from(compared(analysis)), found, trust(analysis, attention)];
+    let mut blocks: Vec<Block> = sentences.into_iter().map(Block::Paragraph).collect();
+    blocks.push(Block::Figure(Box::new(picture)));
+    Some(section("summary", "Summary", blocks))
 }
 
 /// What was compared.
@@ -46,7 +47,7 @@ fn compared(analysis: &Analysis) -> String {
     let workloads = words::listed(&workloads);
     let blocks = words::plural(analysis.blocks, "block");
     match names.as_slice() {
-        [only] => format!("{only} was measured with {workloads} in {blocks}."),
+        [only] => format!("The arm {only} was measured with {workloads} in {blocks}."),
         [baseline, ..] => {
             let place = if words::is_in_lab(&analysis.plan) {
                 let passed = words::switches_passed(&analysis.plan).map(|passed| format!(" ({passed})"));
@@ -55,7 +56,7 @@ fn compared(analysis: &Analysis) -> String {
                 String::new()
             };
             format!(
-                "{} were compared with the same traffic ({workloads}) in {blocks}{place}; {baseline} is the baseline.",
+                "The arms {} were compared with the same traffic ({workloads}) in {blocks}{place}; {baseline} is the baseline.",
                 words::listed(&names)
             )
         }
@@ -69,7 +70,7 @@ fn result(analysis: &Analysis) -> Text {
     match arms.as_slice() {
         [baseline, other] => {
             let clauses = analysis.workloads.iter().filter_map(|workload| clause(workload, other));
-            let mut text = Text::from(format!("{other} against {baseline}: "));
+            let mut text = Text::from(format!("Result of {other} against {baseline}: "));
             for (index, clause) in clauses.enumerate() {
                 text = text.and(if index == 0 { "" } else { "; " }, Style::Plain);
                 text.0.extend(clause.0);

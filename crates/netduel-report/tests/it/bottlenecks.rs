@@ -67,7 +67,7 @@ fn summary_states_the_bottlenecks_and_the_page_the_switch_of_a_lab() {
     let page = |run: &Run| markdown::page(&document(run)).replace('\\', "");
     let bottlenecks = "; bottleneck: in bulk softirq processing on one core (synthetic), the receive window (accelerated); in rr latency-bound; \
                        in udp the receiver's program: its socket overflows (synthetic), unknown (accelerated)";
-    let stated = format!("{bottlenecks}. Of many repetitions of this run, at most 5 %");
+    let stated = format!("{bottlenecks}.\n\nOf many repetitions of this run, at most 5 %");
     assert!(page(&run).contains(&stated), "{}", page(&run));
     run.header.plan.lab = Some(Lab { rules: 600, cap: None, mtu: Lab::MTU, queues: Lab::QUEUES });
     let switches = "softirq of synthetic contains the two software switches of the lab, each of which evaluates 600 rules per packet (per GSO \
@@ -92,7 +92,7 @@ fn summary_and_closing_lines_of_a_lab_state_the_switches_that_make_the_differenc
     run.header.plan.lab = Some(Lab { rules: 600, cap: None, mtu: Lab::MTU, queues: Lab::QUEUES });
     let passed = "packets of synthetic pass two software switches with 600 rules each";
     let (page, lines) = texts(&run);
-    let place = format!(" without a physical NIC ({passed}); synthetic is the baseline. ");
+    let place = format!(" without a physical NIC ({passed}); synthetic is the baseline.\n");
     assert!(page.contains(&place), "{page}");
     let difference = format!(
         "In the lab {passed}, and the CPU time of synthetic contains their work. The number of rules (`rules` of the plan) largely \

@@ -159,6 +159,19 @@ fn references_have_the_manuals_of_what_carried_the_packets() {
     }
 }
 
+/// The paragraphs of a summary, each of which is a sentence that does not begin with a name in lower case.
+fn three_sentences(paragraphs: &[Block]) -> Vec<String> {
+    let sentence = |block: &Block| {
+        let Block::Paragraph(text) = block else { panic!("{block:?}") };
+        let words = text.characters();
+        assert!(words.ends_with('.') && !words.contains(". "), "{words}");
+        assert!(!words.starts_with(char::is_lowercase), "{words}");
+        words
+    };
+    assert_eq!(paragraphs.len(), 3, "{paragraphs:?}");
+    paragraphs.iter().map(sentence).collect()
+}
+
 #[test]
 fn summary_is_three_sentences_and_one_picture() {
     let run = build(&Recipe { workloads: vec!["bulk", "rr"], ..Recipe::default() });
@@ -166,11 +179,10 @@ fn summary_is_three_sentences_and_one_picture() {
     let document = document::of_run(&run, &analysis);
     let summary = &document.sections[0];
     assert_eq!(summary.anchor, "summary");
-    let [Block::Paragraph(text), Block::Figure(figure)] = summary.blocks.as_slice() else {
+    let [sentences @ .., Block::Figure(figure)] = summary.blocks.as_slice() else {
         panic!("{:?}", summary.blocks)
     };
-    let words = text.characters();
-    assert_eq!(words.matches(". ").count() + 1, 3, "{words}");
+    let words = three_sentences(sentences).join(" ");
     assert!(
         words.contains("synthetic is the baseline")
             && words.contains("Of many repetitions of this run, at most 5 % state any false difference"),
@@ -188,12 +200,10 @@ fn summary_of_each_kind_of_run_is_three_sentences_and_one_picture() {
     for run in runs {
         let document = document(&run);
         let summary = &document.sections[0];
-        let [Block::Paragraph(text), Block::Figure(_)] = summary.blocks.as_slice() else {
+        let [sentences @ .., Block::Figure(_)] = summary.blocks.as_slice() else {
             panic!("{}: {:?}", run.header.id, summary.blocks)
         };
-        let words = text.characters();
-        assert_eq!(words.matches(". ").count() + 1, 3, "{}: {words}", run.header.id);
-        assert!(words.ends_with('.'), "{}: {words}", run.header.id);
+        three_sentences(sentences);
     }
 }
 
