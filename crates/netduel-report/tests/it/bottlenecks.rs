@@ -151,7 +151,8 @@ fn late_requests_of_a_client_that_waits_beside_other_processes_are_cpu_contentio
         contended.evidence[0].starts_with("other processes used 50 % of the CPU time of "),
         "{contended:?}"
     );
-    let words = "requests sent 300 ms late (p99), the client's threads runnable but not scheduled 5.0 % of the time";
+    let words =
+        "requests sent 300 ms late (p99), the client's threads runnable but not scheduled 5.0 % of the time";
     assert!(contended.evidence.iter().any(|evidence| evidence == words), "{contended:?}");
     assert_eq!(limit(100, false).cause, Cause::LateRequests);
     assert_eq!(limit(5, true).cause, Cause::LateRequests, "the waits are too short for 1 % of the requests");

@@ -309,6 +309,15 @@ fn waiting_threads_are_cpu_contention_only_with_cpu_time_of_other_processes() {
     assert_eq!(own.cause, Cause::AllCores, "{own:?}");
     assert!(own.evidence[0].contains("not scheduled 80 % of the time (1 thread on 4 cores)"), "{own:?}");
     assert_eq!(waited(0, 800, [10, 60, 40]).cause, Cause::ReceiverCore);
+    // Other processes with little beside what the ends used did not make them wait.
+    let little = waited(0, 800, [10, 94, 0]);
+    assert_eq!(little.cause, Cause::AllCores, "{little:?}");
+    let others = "other processes used 6.0 % of the CPU time of the server's host";
+    assert_eq!(little.evidence.last().map(String::as_str), Some(others), "{little:?}");
+    for (own_percent, cause) in [(82, Cause::AllCores), (78, Cause::CpuContention)] {
+        assert_eq!(waited(0, 800, [10, own_percent, 0]).cause, cause, "{own_percent} %");
+    }
+    assert_eq!(waited(0, 800, [10, 52, 40]).cause, Cause::ReceiverCore);
     // A thread that waits for nothing but a core: the core is its own only where it ran most of the time.
     assert_eq!(waited(0, 370, [50, 10, 0]).cause, Cause::CpuContention);
     assert_eq!(waited(0, 190, [70, 10, 0]).cause, Cause::ReceiverCore);

@@ -25,6 +25,9 @@ const WAITED_MUCH: f64 = 0.1;
 /// From this share of the time on, waiting for a core explains the p99 lateness of an open loop: the latest 1 % of its requests are due in
 /// 1 % of the time.
 const WAITED_BY_LATEST: f64 = 0.01;
+/// From this share of the other busy time of a host on, that of the ends and of their packets, the CPU time of other processes explains
+/// why threads waited: without them the ends would have had so much more. Below it the ends took the cores from themselves.
+const OTHERS_MUCH: f64 = 0.25;
 /// The share of a machine's packets on the core of one queue; the rest is other traffic.
 const MOST_PACKETS: f64 = 0.8;
 /// From this share of softirq time on, a saturated core of a single queue is saturated by packets. Programs get the rest, because
@@ -208,8 +211,8 @@ impl Evidence<'_> {
             } else if self.is_shared_with_others(end) {
                 Cause::CpuContention
             } else if whole(&end.observation).is_full() {
-                // Threads that wait on a machine without idle time, which other processes did not use, fill it themselves, together with
-                // the other end on the same machine and with packet processing.
+                // Threads that wait on a machine without idle time, of which other processes used little, fill it themselves, together
+                // with the other end on the same machine and with packet processing.
                 Cause::AllCores
             } else {
                 cause
@@ -225,10 +228,11 @@ impl Evidence<'_> {
         ran + waited >= THREAD_FULL && waited >= WAITED_PART && !self.always_runs(self.receiver)
     }
 
-    /// Whether other processes used the CPU time of an end's host: as in the warning `CPU contention`.
+    /// Whether other processes used the CPU time of an end's host, enough for the warning `CPU contention` and beside what the ends used.
     fn is_shared_with_others(&self, end: &TrialEnd) -> bool {
         let is_here = |role: Role| self.shared_machine || role == end.report.role;
-        self.others.iter().any(|(role, _)| is_here(*role))
+        let busy = whole(&end.observation).busy;
+        self.others.iter().any(|(role, share)| is_here(*role) && *share >= (busy - *share) * OTHERS_MUCH)
     }
 
     /// Mean share of the time in which the client's threads waited for a core beside other processes, where the waits explain late requests:
