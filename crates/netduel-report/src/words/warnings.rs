@@ -215,6 +215,7 @@ pub fn warning_text(analysis: &Analysis, warning: &Warning) -> String {
                 None => warning.to_string(),
             }
         }
+        Warning::NoRoundTrips { arm, workload, .. } => no_round_trips(analysis, warning, arm, workload),
         Warning::RateMissed { arm, workload, requested_bps, sent_bps } => match packet_bytes(workload) {
             Some(bytes) => format!(
                 "rate missed: {arm} in {workload} sent {} instead of the configured {} ({} less); the path or a core is the limit, so \
@@ -242,6 +243,34 @@ fn arm_in<'a>(analysis: &'a Analysis, arm: &ArmName, workload: &WorkloadName) ->
 fn contention(analysis: &Analysis, arm: &ArmName, workload: &WorkloadName) -> Option<f64> {
     let arm = arm_in(analysis, arm, workload).filter(|arm| arm.has_cpu_contention())?;
     arm.contended.values().copied().reduce(f64::max)
+}
+
+/// The warning of trials without a round trip, with advice that fits the path and what else used the hosts in these trials.
+fn no_round_trips(analysis: &Analysis, warning: &Warning, arm: &ArmName, workload: &WorkloadName) -> String {
+    let text = warning.to_string();
+    // The advice is behind the last colon.
+    let Some((what, _)) = text.rsplit_once(": ") else { return text };
+    let arm = arm_in(analysis, arm, workload);
+    let of_stalled = |arm: &ArmAnalysis| -> Vec<f64> {
+        arm.stalled.iter().filter_map(|block| arm.contended.get(block).copied()).collect()
+    };
+    let shares = arm.map(of_stalled).unwrap_or_default();
+    let others = shares.iter().copied().reduce(f64::max).map(|share_max| {
+        format!(
+            "stop the other processes, which used up to {} of the CPU time of a host in {} of these trials",
+            percent(share_max),
+            shares.len()
+        )
+    });
+    // The path of a lab has no firewall, and both ends are on this machine.
+    let elsewhere = match (is_in_lab(&analysis.plan), others.is_some()) {
+        (true, true) => None,
+        (true, false) => Some("look for other load on this machine"),
+        (false, true) => Some("look for a stalled path or a firewall"),
+        (false, false) => Some("look for a stalled path, a busy host or a firewall"),
+    };
+    let advice: Vec<String> = others.into_iter().chain(elsewhere.map(str::to_owned)).collect();
+    format!("{what}: {}, or set a longer `duration`", advice.join(", "))
 }
 
 /// ` of 12000 sent`; absent when the workload has no such arm.

@@ -1,10 +1,12 @@
 //! Warnings of a run in every format: their marks, their wording, and why a run cannot have verdicts.
+use netduel_model::plan::Launch;
 use netduel_model::run::Run;
 use netduel_model::sample::Flow;
 use netduel_model::warning::Warning;
 use netduel_report::{analyse_run, csv, document, html, markdown, terminal, words};
 use serde_json::Value;
 
+use crate::bounds::with_stalls;
 use crate::builder::{Recipe, build};
 use crate::json;
 
@@ -190,4 +192,34 @@ fn cpu_figures_with_contention_are_marked_wherever_they_stand() {
     };
     assert_eq!(ratios(false), [true; 4]);
     assert_eq!(ratios(true), [false, false, false, true], "counters of whole hosts have no ratio");
+}
+
+#[test]
+fn stalled_trials_name_other_processes_and_no_firewall_in_a_lab() {
+    let warning = |in_lab: bool, others: bool| {
+        let mut run = with_stalls(8, [1, 0]);
+        if !in_lab {
+            run.header.plan.hosts.values_mut().for_each(|host| host.launch = Launch::Local);
+        }
+        for trial in run.trials.iter_mut().filter(|trial| others && trial.slot.block == 0) {
+            for end in [&mut trial.client, &mut trial.server].into_iter().flatten() {
+                for core in &mut end.observation.cores {
+                    core.user_ns += core.idle_ns / 2;
+                    core.idle_ns /= 2;
+                }
+            }
+        }
+        let warnings = words::warnings(&analyse_run(&run));
+        warnings.into_iter().find(|warning| warning.starts_with("no round trips: ")).unwrap()
+    };
+    let alone = warning(false, false);
+    assert!(alone.contains("look for a stalled path, a busy host or a firewall, or set"), "{alone}");
+    let lab = warning(true, false);
+    assert!(lab.ends_with(": look for other load on this machine, or set a longer `duration`"), "{lab}");
+    let contended = warning(true, true);
+    let words = "per window: stop the other processes, which used up to ";
+    assert!(contended.contains(words) && !contended.contains("firewall"), "{contended}");
+    assert!(contended.contains(" of the CPU time of a host in 1 of these trials, or set"), "{contended}");
+    let apart = warning(false, true);
+    assert!(apart.contains("of these trials, look for a stalled path or a firewall, or set"), "{apart}");
 }
