@@ -33,7 +33,8 @@ pub(super) fn distribution(workload: &WorkloadAnalysis) -> Vec<Figure> {
         return Vec::new();
     }
     let under_load = workload.arms.iter().any(|arm| arm.workload.traffic.facts().bulk.is_some());
-    let titled = |title: &str| if under_load { format!("{title} under load") } else { title.to_owned() };
+    let left_out = without_stalled(workload);
+    let titled = |title: &str| format!("{title}{}{left_out}", if under_load { " under load" } else { "" });
     let scale = scaled_latency(workload);
     let table = percentiles(workload, scale);
     let plot = |key: &str, of: &dyn Fn(&ArmAnalysis) -> Value| {
@@ -72,6 +73,14 @@ pub(super) fn distribution(workload: &WorkloadAnalysis) -> Vec<Figure> {
             in_text: false,
         },
     ]
+}
+
+/// ` without 1 of 8 trials of a (stalled)`: the tail of an arm looks better without them; empty where none stalled.
+fn without_stalled(workload: &WorkloadAnalysis) -> String {
+    let stalled = workload.arms.iter().filter(|arm| !arm.stalled.is_empty());
+    let left_out: Vec<String> =
+        stalled.map(|arm| format!("{} of {} trials of {}", arm.stalled.len(), arm.trials, arm.arm)).collect();
+    if left_out.is_empty() { String::new() } else { format!(" without {} (stalled)", left_out.join(", ")) }
 }
 
 /// The title of a percentile.

@@ -184,6 +184,11 @@ fn trial_without_a_round_trip_is_named_where_it_is_not_counted() {
         ),
         "{markdown}"
     );
+    let page = html::page(&document(&run));
+    for title in ["Latency percentiles", "Latency distribution"] {
+        let title = format!("<b>{title} without 1 of 8 trials of accelerated (stalled)</b>");
+        assert!(page.contains(&title), "no {title}");
+    }
     let causes = &json::report(&run)["workloads"][0]["arms"][1]["bottleneck"];
     assert_eq!((&causes["cause"], &causes["trials"]), (&"round-trip".into(), &7.into()), "{causes}");
     assert_eq!(causes["others"], serde_json::json!([{ "cause": "stalled", "trials": 1 }]));
