@@ -11,7 +11,7 @@ use netduel_stats::change;
 use netduel_stats::summary;
 
 use crate::analysis::compare::{RunFacts, changed_facts, same_workloads};
-use crate::analysis::{Analysis, ArmValues, Bound, MetricAnalysis};
+use crate::analysis::{Analysis, ArmAnalysis, ArmValues, Bound, MetricAnalysis};
 use crate::words::text::change_in_percent;
 use crate::words::{self, Tone};
 
@@ -42,6 +42,8 @@ struct Values {
     workload: WorkloadName,
     metric: MetricAnalysis,
     of_arm: ArmValues,
+    /// The share of CPU time of other processes, where the metric is of CPU time and the arm has CPU contention: as in a comparison.
+    contention: Option<f64>,
 }
 
 impl PastRun {
@@ -49,6 +51,9 @@ impl PastRun {
     pub fn of(run: &Run, analysis: &Analysis) -> Self {
         let mut values = Vec::new();
         for workload in &analysis.workloads {
+            let contention = |arm: &ArmName| {
+                workload.arms.iter().find(|one| one.arm == *arm).and_then(ArmAnalysis::contention_max)
+            };
             // A later run may judge what an earlier one only measured.
             for metric in workload.judged.iter().chain(&workload.unjudged) {
                 let with_results = metric.arms.iter().filter(|arm| !arm.result_blocks().is_empty());
@@ -56,6 +61,7 @@ impl PastRun {
                     workload: workload.name.clone(),
                     metric: MetricAnalysis { arms: Vec::new(), comparisons: Vec::new(), ..metric.clone() },
                     of_arm: arm.clone(),
+                    contention: contention(&arm.arm).filter(|_| metric.metric.is_cpu()),
                 }));
             }
         }
@@ -129,6 +135,8 @@ pub struct Point {
     pub bounds: [Option<Bound>; 3],
     /// Valid trials.
     pub n: usize,
+    /// The share of CPU time of other processes with which a metric of CPU time is not comparable.
+    pub contention: Option<f64>,
 }
 
 /// A change of level between two runs.
@@ -234,7 +242,7 @@ fn all_series(
 
 /// Why a run has no point: `rate without loss of udp on a: no value in 8 valid trials (the search found no rate that meets the goal)`.
 fn without_point(values: &Values) -> String {
-    let Values { workload, metric, of_arm } = values;
+    let Values { workload, metric, of_arm, .. } = values;
     let trials = words::plural(of_arm.without.len() as u32, "valid trial");
     let reason = words::reason_of_worst(metric.metric);
     let others = if of_arm.values.is_empty() { "" } else { ", and bounds in others" };
@@ -245,7 +253,8 @@ fn point(run: usize, values: &Values) -> Option<Point> {
     let at = |share: f64| values.of_arm.quantile(values.metric.metric, share);
     let [(low, of_low), (median, of_median), (high, of_high)] = [at(0.25)?, at(0.5)?, at(0.75)?];
     let bounds = [of_low, of_median, of_high];
-    Some(Point { run, median, quartiles: [low, high], bounds, n: values.of_arm.values.len() })
+    let (quartiles, n, contention) = ([low, high], values.of_arm.values.len(), values.contention);
+    Some(Point { run, median, quartiles, bounds, n, contention })
 }
 
 impl Point {
@@ -365,7 +374,14 @@ mod tests {
     fn level_that_rests_on_bounds_in_both_directions_is_none() {
         let series = series(Metric::NoDropRate);
         let level = |bounds: [Option<Bound>; 3]| {
-            let point = |bound| Point { run: 0, median: 1e6, quartiles: [1e6; 2], bounds: [bound; 3], n: 8 };
+            let point = |bound| Point {
+                run: 0,
+                median: 1e6,
+                quartiles: [1e6; 2],
+                bounds: [bound; 3],
+                n: 8,
+                contention: None,
+            };
             series.median(&bounds.map(point))
         };
         let [at_least, less_than] = [Bound::AtLeast, Bound::LessThan].map(Some);

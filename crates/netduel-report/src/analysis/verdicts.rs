@@ -120,6 +120,11 @@ impl ArmAnalysis {
     pub fn has_cpu_contention(&self) -> bool {
         self.contended.len() as f64 > f64::from(self.trials) * CONTENDED_PAIRS_MAX
     }
+
+    /// The largest share of the CPU time of a host that other processes used in one of its trials, where it has CPU contention.
+    pub fn contention_max(&self) -> Option<f64> {
+        self.contended.values().copied().reduce(f64::max).filter(|_| self.has_cpu_contention())
+    }
 }
 
 /// The answer, unless it rests on values that may have been larger or smaller, or leaves out valid trials whose result was the worst (those of

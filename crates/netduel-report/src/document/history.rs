@@ -138,6 +138,7 @@ fn overview(history: &History) -> Table {
         Column::text("trend"),
         Column::number("median of all runs"),
         Column::number("newest run"),
+        Column::text("remark"),
     ]);
     for series in &history.series {
         let human = |points: &[Point]| {
@@ -150,12 +151,31 @@ fn overview(history: &History) -> Table {
             trend(series).into(),
             human(&series.points),
             human(newest.map(std::slice::from_ref).unwrap_or_default()),
+            remark(&series.points).map_or(Cell::Absent, Into::into),
         ]);
+    }
+    if history.series.iter().all(|series| remark(&series.points).is_none()) {
+        table.columns.pop();
+        for row in &mut table.rows {
+            row.pop();
+        }
     }
     table.notes.push(format!(
         "Trend: the runs from left to right, at most the last {STEPS_MAX}, between their lowest and highest value; `|` is a change of level."
     ));
     table
+}
+
+/// How many of some values contain CPU time of other processes, in the words of a comparison; absent where none does.
+fn remark(points: &[Point]) -> Option<String> {
+    let shares: Vec<f64> = points.iter().filter_map(|point| point.contention).collect();
+    let share_max = shares.iter().copied().reduce(f64::max)?;
+    Some(format!(
+        "{} in {} of {}",
+        words::not_comparable(share_max),
+        shares.len(),
+        plural(points.len() as u32, "run")
+    ))
 }
 
 /// The values as steps between the lowest and the highest one, with a mark before the first run after a change.
@@ -230,6 +250,7 @@ fn table(history: &History, series: &Series, scale: Scaled) -> Table {
         Column::of("first quartile", scale.unit),
         Column::of("third quartile", scale.unit),
         Column::number("trials"),
+        Column::text("remark"),
         Column::text("notes"),
         Column::text("change"),
     ]);
@@ -251,6 +272,7 @@ fn table(history: &History, series: &Series, scale: Scaled) -> Table {
             shown(low, of_low),
             shown(high, of_high),
             Cell::Count(point.n as u64),
+            point.contention.map_or(Cell::Absent, |share| words::not_comparable(share).into()),
             if notes.is_empty() { Cell::Absent } else { notes.join(", ").into() },
             change.map_or(Cell::Absent, |change| change.words(series).into()),
         ]);

@@ -69,6 +69,7 @@ pub use text::{
 pub use tone::Tone;
 pub use treatment::{changes, server, treatment};
 pub use uses::{brief_launch, launch, uses};
+pub(crate) use verdict::not_comparable;
 pub use verdict::{blocks_worth_naming, half_width, shown_effect, times_with_interval, tone, verdict};
 pub use warnings::{
     Sentence, marks, warning_heads, warning_numbers, warning_sentences, warning_text, warnings,

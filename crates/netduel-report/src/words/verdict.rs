@@ -123,7 +123,7 @@ pub(super) fn no_value(names: [&str; 2], trials: [u32; 2]) -> String {
 }
 
 /// A verdict that the CPU time of other processes withholds.
-pub(super) fn not_comparable(share_max: f64) -> String {
+pub(crate) fn not_comparable(share_max: f64) -> String {
     let share = percent(share_max);
     format!("{NOT_COMPARABLE}other processes used up to {share} of the CPU time of a host")
 }

@@ -241,8 +241,7 @@ fn arm_in<'a>(analysis: &'a Analysis, arm: &ArmName, workload: &WorkloadName) ->
 
 /// The largest share of the CPU time of a host that other processes used in a trial of an arm, where it is an arm with CPU contention.
 fn contention(analysis: &Analysis, arm: &ArmName, workload: &WorkloadName) -> Option<f64> {
-    let arm = arm_in(analysis, arm, workload).filter(|arm| arm.has_cpu_contention())?;
-    arm.contended.values().copied().reduce(f64::max)
+    arm_in(analysis, arm, workload)?.contention_max()
 }
 
 /// The warning of trials without a round trip, with advice that fits the path and what else used the hosts in these trials.

@@ -229,7 +229,7 @@ fn open_loop_with_late_requests_is_not_limited_by_its_rate() {
 }
 
 /// A run of bulk data in whose first blocks other processes used the cores.
-fn with_contention(contended: u32) -> Run {
+pub fn with_contention(contended: u32) -> Run {
     let recipe = Recipe { workloads: vec!["bulk"], ..Recipe::default() };
     let mut run = build(&recipe);
     for trial in run.trials.iter_mut().filter(|trial| trial.slot.block < contended) {

@@ -10,7 +10,7 @@ use netduel_report::{analyse_run, document, html, markdown, terminal};
 
 use serde_json::Value;
 
-use crate::bounds::with_stalls;
+use crate::bounds::{with_contention, with_stalls};
 use crate::builder::{Recipe, build};
 use crate::compare_document::with_long_names;
 use crate::json::{origin, printed};
@@ -188,4 +188,25 @@ fn longest_names_of_a_history_fit_a_terminal() {
         let wide: Vec<&str> = text.lines().filter(|line| line.chars().count() > width).collect();
         assert!(wide.is_empty(), "{width}: {wide:#?}");
     }
+}
+
+#[test]
+fn cpu_time_with_contention_is_marked_as_in_a_comparison() {
+    let run = |day: u64| {
+        let mut run = with_contention(if day == 1 { 8 } else { 0 });
+        run.header.id = format!("demo-{day:02}").parse().unwrap();
+        run.header.started_unix_ms += day * 86_400_000;
+        run
+    };
+    let runs: Vec<_> = (0..3).map(run).collect();
+    let history = history(&runs, &Selection::default());
+    let contended = |metric: Metric| {
+        let points = &series(&history, "accelerated", metric).points;
+        points.iter().map(|point| point.contention.is_some()).collect::<Vec<_>>()
+    };
+    assert_eq!(contended(Metric::CpuPerGigabyte), [false, true, false]);
+    assert_eq!(contended(Metric::Throughput), [false; 3]);
+    let page = markdown::page(&document::of_history(&history));
+    let words = "not comparable: other processes used up to ";
+    assert!(page.contains(words) && page.contains(" of the CPU time of a host in 1 of 3 runs"), "{page}");
 }

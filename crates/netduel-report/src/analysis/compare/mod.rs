@@ -263,8 +263,7 @@ fn pairs(subject: &Subject) -> impl Iterator<Item = (&MetricAnalysis, &ArmValues
 /// The largest share of a host's CPU time that other processes used, when so many trials of a run have such that CPU times cannot be
 /// compared.
 fn contention(ends: [Option<&ArmAnalysis>; 2]) -> Option<f64> {
-    let contended = ends.into_iter().flatten().filter(|arm| arm.has_cpu_contention());
-    contended.flat_map(|arm| arm.contended.values().copied()).reduce(f64::max)
+    ends.into_iter().flatten().filter_map(ArmAnalysis::contention_max).reduce(f64::max)
 }
 
 /// Names the differences that can cause the verdicts of a subject.
