@@ -28,11 +28,10 @@ fn joins_command(code: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tidy::violation;
 
     fn lines(path: &str, text: &str) -> Vec<usize> {
-        let mut found = Vec::new();
-        check(&Tree::of(&[(path, text)]), &mut found);
-        found.iter().map(|violation| violation.line).collect()
+        violation::lines(check, &Tree::of(&[(path, text)]))
     }
 
     #[test]

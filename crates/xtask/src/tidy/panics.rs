@@ -181,13 +181,12 @@ impl Inside {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tidy::violation;
 
     const EXPECTS: &str = "crates/xtask/expects.txt";
 
     fn lines(path: &str, text: &str) -> Vec<usize> {
-        let mut found = Vec::new();
-        check(&Tree::of(&[(path, text)]), &mut found);
-        found.iter().map(|violation| violation.line).collect()
+        violation::lines(check, &Tree::of(&[(path, text)]))
     }
 
     #[test]

@@ -19,3 +19,11 @@ impl fmt::Display for Violation {
         write!(f, "{}:{}: [{}] {}", self.path, self.line, self.rule, self.message)
     }
 }
+
+/// The lines in which a rule finds something, for its tests.
+#[cfg(test)]
+pub fn lines<T>(check: impl Fn(&T, &mut Vec<Violation>), judged: &T) -> Vec<usize> {
+    let mut found = Vec::new();
+    check(judged, &mut found);
+    found.iter().map(|violation| violation.line).collect()
+}
