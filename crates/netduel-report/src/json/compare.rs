@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::envelope::{Document, Envelope, Origin};
-use super::figures::{BlockValue, ComparisonScale, Verdict};
+use super::figures::{BlockValue, ComparisonScale, MetricValues, Verdict};
 use super::report::{self, Rule, RunInfo};
 use super::warning::Warning;
 use crate::analysis::compare::{self, Aspect, Difference, Owner, Reason, RunComparison, Subject, Unmatched};
@@ -417,24 +417,19 @@ impl ComparedMetric {
 }
 
 impl RunValues {
+    /// As the report of a run has them for an arm.
     fn of(metric: Metric, run: &ArmValues) -> Self {
-        let [(quartile_1, quartile_1_bound), (median, median_bound), (quartile_3, quartile_3_bound)] =
-            [0.25, 0.5, 0.75].map(|share| run.quantile(metric, share).unzip());
-        let of_block = |&(block, value): &(u32, f64)| BlockValue {
-            block: block.saturating_add(1),
-            value,
-            bound: run.bound_in(metric, block),
-        };
+        let values = MetricValues::of(metric, run);
         Self {
-            run: run.arm.to_string(),
-            n: run.values.len(),
-            median,
-            median_bound: median_bound.flatten(),
-            quartile_1,
-            quartile_1_bound: quartile_1_bound.flatten(),
-            quartile_3,
-            quartile_3_bound: quartile_3_bound.flatten(),
-            values: run.values.iter().map(of_block).collect(),
+            run: values.arm,
+            n: values.n,
+            median: values.median,
+            median_bound: values.median_bound,
+            quartile_1: values.quartile_1,
+            quartile_1_bound: values.quartile_1_bound,
+            quartile_3: values.quartile_3,
+            quartile_3_bound: values.quartile_3_bound,
+            values: values.values,
         }
     }
 }

@@ -204,7 +204,7 @@ impl MetricReport {
 }
 
 impl MetricValues {
-    fn of(metric: Metric, arm: &ArmValues) -> Self {
+    pub(super) fn of(metric: Metric, arm: &ArmValues) -> Self {
         let numbers = arm.numbers();
         let mean = summary::mean(&numbers).filter(|_| arm.bound(metric).is_none());
         let [(quartile_1, quartile_1_bound), (median, median_bound), (quartile_3, quartile_3_bound)] =
