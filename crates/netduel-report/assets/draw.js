@@ -47,11 +47,11 @@
   };
 
   // Names at the right end of their lines: no legend to look up, no colour to tell apart. `arm` gives the colour. All stand right of
-  // the longest line: beside the end of a shorter one, a name would cover the others.
+  // the frame: beside a dot or the end of a shorter line, a name would cover what is drawn from there to the frame.
   function endLabels(ends, names, room) {
     return (index, scales, values, dimensions) => {
       const group = document.createElementNS("http://www.w3.org/2000/svg", "g");
-      const right = Math.max(...ends.map((end) => scales.x(end.x)));
+      const right = dimensions.width - dimensions.marginRight;
       const ys = spread(ends.map((end) => scales.y(end.y)), 14, dimensions.height - dimensions.marginBottom - 2);
       ends.forEach((end, i) => {
         const text = document.createElementNS("http://www.w3.org/2000/svg", "text");
@@ -128,8 +128,9 @@
     if (!points.length) return null;
     const count = Math.max(...points.map((point) => point.block));
     const byBlock = d3.rollups(points, (group) => ({ low: d3.min(group, (p) => p.value), high: d3.max(group, (p) => p.value) }), (p) => p.block);
-    const ends = metric.arms.map((arm, a) => ({ arm: a, last: arm[arm.length - 1] })).filter((end) => end.last)
-      .map((end) => ({ arm: end.arm, line: end.arm, x: count, y: end.last[1] }));
+    // The line of an arm is its median, which goes on to the frame. Its last value can lie at the median of another arm.
+    const ends = metric.arms.map((arm, a) => ({ arm: a, line: a, y: metric.medians[a] ?? arm[arm.length - 1]?.[1] }))
+      .filter((end) => end.y !== undefined);
     const room = labelRoom(data.arms, width), values = points.map((p) => p.value);
     // The arms of a block stand beside each other, so that equal values do not hide each other.
     const apartBy = Math.min(6, (width - 52 - room) / count * 0.3), last = metric.arms.length - 1;
@@ -178,7 +179,7 @@
     const spanned = (name, x, textAnchor) => Plot.text(clear.filter((span) => span.name === name),
       { x, text: "name", frameAnchor: "top", dy: axis ? 9 : -14, fill: "var(--quiet)", textAnchor, fontSize: 11 });
     const ends = all.map((own, line) => ({ line, last: own[own.length - 1] })).filter((end) => end.last)
-      .map((end) => ({ line: end.line, arm: lines[end.line].arm, x: duration_s, y: Math.max(end.last[1], floor) }));
+      .map((end) => ({ line: end.line, arm: lines[end.line].arm, y: Math.max(end.last[1], floor) }));
     const names = lines.map((line) => line.name), room = labelRoom(names, width);
     // On a narrow page the names of two spans would touch: the more important ones stay.
     const pixels = (width - 52 - room) / duration_s, taken = [];
@@ -235,7 +236,7 @@
     const name = (beyond) => (beyond === 2 ? "p50" : `p${+(100 - 100 / beyond).toPrecision(9)}`);
     const ticks = apart(all, 1, most, width - 52 - room, name);
     const ends = arms.map((arm, a) => ({ arm: a, last: arm[arm.length - 1] })).filter((end) => end.last)
-      .map((end) => ({ arm: end.arm, line: end.arm, x: end.last[0], y: end.last[1] }));
+      .map((end) => ({ arm: end.arm, line: end.arm, y: end.last[1] }));
     return Plot.plot({
       width, height: 260, marginLeft: 52, marginRight: room, marginTop: 26, marginBottom: 42, style: STYLE,
       x: { type: "log", domain: [1, most] },
@@ -290,7 +291,7 @@
     const count = Math.max(2, Math.min(6, Math.floor(pixels / 48)));
     const ticks = log ? apart(logTicks(...domain, pixels / 34), ...domain, pixels, named) : null;
     const ends = arms.map((arm, a) => ({ arm: a, line: a, middle: d3.median(arm, ([value]) => value), last: arm[arm.length - 1] }))
-      .filter((end) => end.last).map((end) => ({ ...end, x: end.last[0], y: end.last[1] })).sort((a, b) => a.middle - b.middle);
+      .filter((end) => end.last).map((end) => ({ ...end, y: end.last[1] })).sort((a, b) => a.middle - b.middle);
     return Plot.plot({
       width, height: 240, marginLeft: 52, marginRight: room, marginTop: 26, marginBottom: 42, style: STYLE,
       x: log ? { type: "log", domain } : { domain, label: unit, ...BELOW, ticks: count, tickSize: 0 },
@@ -463,7 +464,7 @@
     const placed = (lost) => Math.max(lost, foot), own = (a) => points.filter((p) => p.arm === a);
     const place = { x: "rate", y: (p) => placed(p.lost) };
     const ends = arms.map((arm, a) => ({ arm: a, line: a, last: arm[arm.length - 1] })).filter((end) => end.last)
-      .map((end) => ({ ...end, x: end.last[0], y: placed(end.last[1]) }));
+      .map((end) => ({ ...end, y: placed(end.last[1]) }));
     return Plot.plot({
       width, height: 240, marginLeft: 52, marginRight: room, marginTop: 26, marginBottom: 42, style: STYLE,
       x: { type: "log", domain: rates },

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use netduel_model::publication::Publication;
 use netduel_model::run::Run;
+use netduel_model::trial::Trial;
 use netduel_report::analysis::compare::{Side, compare};
 use netduel_report::history::{History, PastRun, Selection};
 use netduel_report::{analyse_run, document, html};
@@ -172,6 +173,38 @@ fn names_of_lines_cover_no_longer_line() {
                     const right = Math.max(...dots.map((dot) => dot.getBoundingClientRect().right)); \
                     return `${names.length} ${dots.length > 4} ${left > right}`; })()";
     assert_eq!(in_a_frame(browser, &html::page(&document(&run)), 1200, distance), "2 true true");
+}
+
+#[test]
+fn names_in_the_picture_by_block_stand_at_their_medians_and_cover_no_mark() {
+    let Some(browser) = chromium() else {
+        return netduel_test_support::skip("no chromium to render the page");
+    };
+    // In the last block both arms have the same values, so that the last dots do not tell the arms apart.
+    let mut run = build(&Recipe { workloads: vec!["rr"], ..Recipe::default() });
+    let place = |arm: &str| {
+        let is_last = |trial: &Trial| trial.slot.block == 7 && trial.slot.arm.as_str() == arm;
+        run.trials.iter().position(is_last).unwrap()
+    };
+    let (fast, slow) = (place("accelerated"), place("synthetic"));
+    let ends = (run.trials[fast].client.clone(), run.trials[fast].server.clone());
+    (run.trials[slow].client, run.trials[slow].server) = ends;
+    // A box has no stroke: dots have one of 1.75 pixels, and names one of 3, which covers what is below.
+    let geometry = "(() => { const plot = root.querySelector('.chart.blocks .plot svg'); \
+                    const boxes = (of) => [...plot.querySelectorAll(of)].map((one) => one.getBoundingClientRect()); \
+                    const names = boxes('text[font-weight=\"600\"]'), dots = boxes('g[aria-label=\"dot\"] > *'); \
+                    const rules = boxes('g[aria-label=\"rule\"] > *'), medians = rules.filter((rule) => rule.width > 50); \
+                    const left = Math.min(...names.map((name) => name.left)); \
+                    const isClear = left > Math.max(...[...dots, ...rules].map((mark) => mark.right)) + 2.4; \
+                    const isInside = names.every((name) => name.right <= plot.getBoundingClientRect().right); \
+                    const isAtMedian = names.every((name, arm) => \
+                    Math.abs((name.top + name.bottom - medians[arm].top - medians[arm].bottom) / 2) < 5); \
+                    return `${names.length} ${medians.length} ${dots.length} ${isClear} ${isInside} ${isAtMedian}`; })()";
+    let page = html::page(&document(&run));
+    let frames = [(page.as_str(), 390), (page.as_str(), 1200)];
+    for ((_, frame), found) in frames.into_iter().zip(in_frames(browser, &frames, geometry)) {
+        assert_eq!(found, "2 2 16 true true true", "a frame of {frame}");
+    }
 }
 
 #[test]
