@@ -7,7 +7,7 @@ use netduel_model::publication::Publication;
 use netduel_model::run::Run;
 use netduel_model::trial::Trial;
 use netduel_report::analysis::compare::{Side, compare};
-use netduel_report::history::{History, PastRun, Selection};
+use netduel_report::history::Selection;
 use netduel_report::{analyse_run, document, html};
 use netduel_stats::histogram::Histogram;
 
@@ -301,8 +301,7 @@ fn sweeps_searches_and_parts_of_runs_are_drawn_in_common_charts() {
 #[test]
 fn values_of_each_run_are_drawn_with_their_changes() {
     let runs = crate::history::runs(16, 10, [3.0, 2.7]);
-    let past = runs.iter().map(|run| PastRun::of(run, &analyse_run(run)));
-    let history = History::of(past.collect(), &Selection::default()).unwrap();
+    let history = crate::history::history(&runs, &Selection::default());
     let Some(dom) = rendered_page(&html::page(&document::of_history(&history))) else { return };
     assert_eq!(root_attribute(&dom, "data-errors"), "");
     assert_eq!(dom.matches("data-chart=\"history\"").count(), history.series.len());

@@ -8,7 +8,7 @@ use netduel_model::units::Nanos;
 use netduel_report::analyse_run;
 use netduel_report::analysis::compare::{RunComparison, Side, compare};
 use netduel_report::baseline::Baseline;
-use netduel_report::history::{History, PastRun, Selection};
+use netduel_report::history::Selection;
 use netduel_report::json::compare::CompareDocument;
 use netduel_report::words::compare::unmatched;
 use netduel_stats::verdict::Verdict;
@@ -208,8 +208,7 @@ fn baseline_of_a_run_on_a_bed_is_compared_with_a_run_on_another_bed() {
 #[test]
 fn series_of_a_history_goes_on_after_a_change_of_the_bed() {
     let runs = on_two_beds();
-    let past = runs.iter().map(|run| PastRun::of(run, &analyse_run(run))).collect();
-    let history = History::of(past, &Selection::default()).unwrap();
+    let history = crate::history::history(&runs, &Selection::default());
     let mut of_arm = history.series.iter().filter(|one| one.arm.as_str() == "accelerated").peekable();
     assert!(of_arm.peek().is_some());
     for one in of_arm {

@@ -34,7 +34,8 @@ pub fn runs(count: u64, at: u64, effects: [f64; 2]) -> Vec<netduel_model::run::R
     (0..count).map(run).collect()
 }
 
-fn history(runs: &[netduel_model::run::Run], selection: &Selection) -> History {
+/// The history of these runs.
+pub fn history(runs: &[netduel_model::run::Run], selection: &Selection) -> History {
     // The order in which they are read does not matter.
     let past = runs.iter().rev().map(|run| PastRun::of(run, &analyse_run(run)));
     History::of(past.collect(), selection).unwrap()

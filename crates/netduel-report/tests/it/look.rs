@@ -5,9 +5,9 @@ use netduel_model::publication::Publication;
 use netduel_model::run::Run;
 use netduel_model::word::word;
 use netduel_report::document::block::Document;
-use netduel_report::history::{History, PastRun, Selection};
+use netduel_report::history::Selection;
 use netduel_report::html::Paper;
-use netduel_report::{analyse_run, document, html};
+use netduel_report::{document, html};
 
 use crate::browser::{chromium, in_frames};
 use crate::builder::{Recipe, build};
@@ -228,8 +228,7 @@ fn compared() -> Document {
 /// The page of a history with a change.
 fn past() -> Document {
     let runs = history::runs(16, 10, [3.0, 2.7]);
-    let past = runs.iter().map(|run| PastRun::of(run, &analyse_run(run)));
-    document::of_history(&History::of(past.collect(), &Selection::default()).unwrap())
+    document::of_history(&history::history(&runs, &Selection::default()))
 }
 
 /// Texts that the check has to find at least, so that an empty page has no success: reports of runs are long, other pages are not.

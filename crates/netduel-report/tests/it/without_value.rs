@@ -8,7 +8,7 @@ use netduel_report::analysis::{Withheld, value_of};
 use netduel_report::document::block::{Block, Document};
 use netduel_report::document::chart::{Chart, Figure};
 use netduel_report::document::table::Cell;
-use netduel_report::history::{History, PastRun, Selection};
+use netduel_report::history::Selection;
 use netduel_report::json::history::HistoryDocument;
 use netduel_report::words::{self, Tone};
 use netduel_report::{analyse_run, csv, document, html, influx, markdown, prometheus, terminal};
@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::builder::{Recipe, build};
 use crate::figures::{first, flow, report};
+use crate::history::history;
 use crate::json;
 
 /// What happens in a trial.
@@ -220,20 +221,24 @@ fn exports_by_trial_have_a_row_without_a_value_and_with_the_reason() {
     }
 }
 
-#[test]
-fn run_without_a_value_is_named_in_every_format_of_a_history() {
+/// Runs of three days, which judge a metric. On the day `of_loss` nothing arrives in any trial of these arms.
+fn three_days(metric: Metric, of_loss: u64, arms: &[&str]) -> Vec<Run> {
     let of_day = |day: u64| {
-        let mut run = run("udp", Metric::PacketRate, "accelerated", |_| {});
+        let mut run = run("udp", metric, "accelerated", |_| {});
         run.header.id = format!("demo-{day:02}").parse().unwrap();
         run.header.started_unix_ms += day * 86_400_000;
-        if day == 2 {
-            let trials = run.trials.iter_mut().filter(|trial| trial.slot.arm.as_str() == "accelerated");
+        if day == of_loss {
+            let trials = run.trials.iter_mut().filter(|trial| arms.contains(&trial.slot.arm.as_str()));
             trials.for_each(lose_all);
         }
         run
     };
-    let past = (0..3).map(of_day).map(|run| PastRun::of(&run, &analyse_run(&run)));
-    let history = History::of(past.collect(), &Selection::default()).unwrap();
+    (0..3).map(of_day).collect()
+}
+
+#[test]
+fn run_without_a_value_is_named_in_every_format_of_a_history() {
+    let history = history(&three_days(Metric::PacketRate, 2, &["accelerated"]), &Selection::default());
     let [synthetic, accelerated] = history.series.as_slice() else { panic!("{:?}", history.series) };
     assert_eq!((synthetic.points.len(), accelerated.points.len(), accelerated.other_runs), (3, 2, 0));
     let title = format!("{} of udp on accelerated", accelerated.metric.title());
@@ -257,7 +262,7 @@ fn run_without_a_value_is_named_in_every_format_of_a_history() {
 fn history_of_runs_without_any_value_names_them_and_has_no_series() {
     let mut lost = lost();
     lost.trials.iter_mut().for_each(lose_all);
-    let history = History::of(vec![PastRun::of(&lost, &analyse_run(&lost))], &Selection::default()).unwrap();
+    let history = history(&[lost], &Selection::default());
     assert!(history.series.is_empty());
     let run = &history.runs[0];
     assert_eq!(run.left_out.len(), 2, "{:?}", run.left_out);
@@ -267,19 +272,9 @@ fn history_of_runs_without_any_value_names_them_and_has_no_series() {
 
 #[test]
 fn metric_that_is_not_judged_has_no_value_where_all_results_were_the_worst() {
-    let of_day = |day: u64| {
-        let mut run = run("udp", Metric::DatagramRate, "accelerated", |_| {});
-        run.header.id = format!("demo-{day:02}").parse().unwrap();
-        run.header.started_unix_ms += day * 86_400_000;
-        if day == 1 {
-            run.trials.iter_mut().for_each(lose_all);
-        }
-        run
-    };
-    let runs: Vec<Run> = (0..3).map(of_day).collect();
-    let past = runs.iter().map(|run| PastRun::of(run, &analyse_run(run)));
+    let runs = three_days(Metric::DatagramRate, 1, &["synthetic", "accelerated"]);
     let selection = Selection { metric: Some(Metric::Jitter), ..Selection::default() };
-    let history = History::of(past.collect(), &selection).unwrap();
+    let history = history(&runs, &selection);
     assert_eq!(history.series.len(), 2, "both arms");
     for series in &history.series {
         assert_eq!((series.points.len(), series.other_runs), (2, 0), "{:?}", series.arm);

@@ -8,7 +8,7 @@ use netduel_model::plan::spec::LabPath;
 use netduel_model::run::Run;
 use netduel_model::warning::Warning;
 use netduel_report::analysis::compare::{Side, compare};
-use netduel_report::history::{History, PastRun, Selection};
+use netduel_report::history::Selection;
 use netduel_report::inspect::Inspection;
 use netduel_report::json::bed::{
     BedCost, BedHost, BedHostNic, BedSizes, BedsDocument, CheckedBed, DeployedBed, Price, VmPrice,
@@ -90,8 +90,8 @@ pub fn baseline(run: &Run) -> Value {
 /// A history with a change.
 pub fn history() -> Value {
     let runs = crate::history::runs(16, 10, [3.0, 2.7]);
-    let past = runs.iter().map(|run| PastRun::of(run, &analyse_run(run))).collect();
-    printed(&HistoryDocument::of(&History::of(past, &Selection::default()).unwrap(), &origin()))
+    let history = crate::history::history(&runs, &Selection::default());
+    printed(&HistoryDocument::of(&history, &origin()))
 }
 
 fn quick_test_of(run: &Run, summary: SummaryInput<'_>) -> QuickTest {
