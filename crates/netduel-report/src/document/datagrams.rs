@@ -10,7 +10,7 @@ use crate::words;
 
 /// The section of a workload; empty for traffic without datagrams.
 pub(super) fn blocks(workload: &WorkloadAnalysis) -> Vec<Block> {
-    let sentences = words::datagrams(workload);
+    let mut sentences = words::datagrams(workload);
     if sentences.is_empty() && workload.arms.iter().all(|arm| arm.datagrams.is_empty()) {
         return Vec::new();
     }
@@ -18,6 +18,7 @@ pub(super) fn blocks(workload: &WorkloadAnalysis) -> Vec<Block> {
     // Packet workloads have the table of both ends instead.
     if workload.arms.iter().all(|arm| arm.packets.is_empty()) {
         shown.push(Block::Table(losses(workload)));
+        sentences.extend(note(workload));
     }
     if !sentences.is_empty() {
         shown.push(list(sentences));
@@ -26,6 +27,13 @@ pub(super) fn blocks(workload: &WorkloadAnalysis) -> Vec<Block> {
     let heading = (!shown.is_empty()).then(|| Block::Heading(words::datagrams_title(workload).to_owned()));
     let trials = Block::Folded("Trials".to_owned(), vec![Block::Table(trials(workload))]);
     heading.into_iter().chain(shown).chain([trials]).collect()
+}
+
+/// The note on the interfaces that counted the packets.
+fn note(workload: &WorkloadAnalysis) -> Option<String> {
+    let ways = workload.arms.iter().flat_map(|arm| &arm.datagrams);
+    let counted = ways.flat_map(|way| [&way.packets_sent, &way.packets_received]).flatten();
+    words::loopback_counters(counted.map(|packets| packets.interface.as_str()))
 }
 
 /// Totals of the valid trials, by arm and direction.

@@ -20,6 +20,8 @@ pub(super) fn both_ends(workload: &WorkloadAnalysis) -> Vec<Block> {
         table.rows.extend(rows(arm.arm.as_str(), way));
         table.notes.extend(words::packets_of_way(way).into_iter().map(|note| format!("{}: {note}", arm.arm)));
     }
+    let counted = ways().flat_map(|(_, way)| [&way.interface_sent, &way.interface_received]).flatten();
+    table.notes.extend(words::loopback_counters(counted.map(|(name, _)| name.as_str())));
     vec![Block::Heading("Packets at both ends".to_owned()), Block::Table(table)]
 }
 

@@ -29,7 +29,9 @@ pub(super) fn section(run: &Run, analysis: &Analysis) -> Section {
         };
         vec![Block::Paragraph(text.into())]
     } else {
-        vec![list(sentences), Block::Figure(Box::new(figure(analysis)))]
+        let paths = analysis.workloads.iter().flat_map(|workload| &workload.arms).flat_map(|arm| &arm.paths);
+        let note = words::loopback_counters(paths.map(|path| path.expected.as_str()));
+        vec![list(sentences.into_iter().chain(note)), Block::Figure(Box::new(figure(analysis)))]
     };
     // A bed has a drawing of its own.
     let drawing = if run.header.bed.is_none() { topology::figure(&analysis.plan) } else { None };

@@ -1,6 +1,7 @@
 //! The packets of an interface in a quick test, beside its datagrams or segments.
 use netduel_model::observation::{InterfaceDelta, Observation};
 use netduel_model::snapshot::HostSnapshot;
+use netduel_model::trial::TrialEnd;
 use netduel_model::units::human_si;
 
 use crate::words;
@@ -14,15 +15,27 @@ pub fn mtu(observation: &Observation, host: &HostSnapshot) -> Option<u32> {
     host.interfaces.iter().find(|interface| interface.name == *name)?.mtu
 }
 
-/// The interface with the most bytes.
+/// The interface with the most bytes; absent where none has any.
 fn busiest(observation: &Observation) -> Option<&InterfaceDelta> {
     let carried = |interface: &&InterfaceDelta| interface.rx_bytes.saturating_add(interface.tx_bytes);
-    observation.interfaces.iter().filter(|interface| !interface.is_master).max_by_key(carried)
+    let ports = observation.interfaces.iter().filter(|interface| !interface.is_master);
+    ports.max_by_key(carried).filter(|interface| carried(interface) > 0)
 }
 
-/// Packets of the interface with the most bytes: datagrams and segments are not packets. A mean length above its MTU shows GSO.
-pub(super) fn words(observation: &Observation, mtu: Option<u32>) -> Option<String> {
-    let interface = busiest(observation)?;
+/// Packets of the interface with the most bytes at each end, given with its name and the MTU of that interface, and the note on the counters.
+pub(super) fn words(ends: [(&str, &TrialEnd, Option<u32>); 2]) -> Vec<String> {
+    let mut counted = Vec::new();
+    for (name, end, mtu) in ends {
+        counted.extend(busiest(&end.observation).map(|interface| (name, interface, mtu)));
+    }
+    let note = words::loopback_counters(counted.iter().map(|(_, interface, _)| interface.name.as_str()));
+    let of_ends =
+        counted.iter().map(|(name, interface, mtu)| format!("{name}: {}", of_interface(interface, *mtu)));
+    of_ends.chain(note).collect()
+}
+
+/// Datagrams and segments are not packets. A mean length above the MTU shows GSO.
+fn of_interface(interface: &InterfaceDelta, mtu: Option<u32>) -> String {
     let direction = |packets: u64, bytes: u64, dropped: u64| {
         if packets == 0 {
             return "none".to_owned();
@@ -33,12 +46,10 @@ pub(super) fn words(observation: &Observation, mtu: Option<u32>) -> Option<Strin
         let kind = if is_gso { ": unsegmented GSO packets" } else { "" };
         format!("{packets} (mean {}{kind}){lost}", human_si(mean, "B"))
     };
-    (interface.rx_bytes.saturating_add(interface.tx_bytes) > 0).then(|| {
-        format!(
-            "{} sent {}, received {}",
-            words::plain(&interface.name),
-            direction(interface.tx_packets, interface.tx_bytes, interface.tx_dropped),
-            direction(interface.rx_packets, interface.rx_bytes, interface.rx_dropped)
-        )
-    })
+    format!(
+        "{} sent {}, received {}",
+        words::plain(&interface.name),
+        direction(interface.tx_packets, interface.tx_bytes, interface.tx_dropped),
+        direction(interface.rx_packets, interface.rx_bytes, interface.rx_dropped)
+    )
 }

@@ -108,11 +108,8 @@ fn rows(input: SummaryInput<'_>, client: &TrialEnd, server: &TrialEnd) -> Vec<(&
         let placement = end.observation.placement.as_ref().map(words::placement);
         rows.extend(placement.map(|cores| ("cores", format!("{name}: {}", words::plain(&cores)))));
     }
-    for (name, end, mtu) in [("client", client, mtus[0]), ("server", server, mtus[1])] {
-        rows.extend(
-            packets::words(&end.observation, mtu).map(|words| ("packets", format!("{name}: {words}"))),
-        );
-    }
+    let packets = packets::words([("client", client, mtus[0]), ("server", server, mtus[1])]);
+    rows.extend(packets.into_iter().map(|words| ("packets", words)));
     for (name, end) in [("client", client), ("server", server)] {
         for error in &end.report.errors {
             rows.push(("errors", format!("{name}: {} {} times: {}", error.call, error.count, error.error)));

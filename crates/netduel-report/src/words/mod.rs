@@ -8,6 +8,7 @@ pub mod failover;
 mod host;
 mod legend;
 mod limits;
+mod loopback;
 mod measure;
 mod method;
 pub(crate) mod metric;
@@ -39,6 +40,7 @@ pub use host::{
 };
 pub use legend::{error_rates, verdict_legend, verdict_legend_brief};
 pub use limits::{QueueRow, limit_shares, packets_by_core, queues};
+pub(crate) use loopback::loopback_counters;
 pub use measure::{few_round_trips, measure, value};
 pub(crate) use method::has_proven_trials;
 pub use method::method;

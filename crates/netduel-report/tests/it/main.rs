@@ -35,6 +35,7 @@ mod hosts;
 mod inspected_page;
 mod json;
 mod look;
+mod loopback;
 mod lost_requests;
 mod machines;
 mod nonsense;
