@@ -1,9 +1,11 @@
 //! Settings that take the place of those in a plan's text: `netduel run --set KEY=VALUE`. They are read by the same readers as the
 //! keys of a plan, so that both mean the same; what they lead to is checked with the rest of the plan.
-use toml::de::DeTable;
+use toml::Spanned;
+use toml::de::DeValue;
 
 use super::settings;
 use crate::nearest::nearest;
+use crate::plain_text::plain;
 use crate::plan::problem::{Problems, element_path, key_path};
 use crate::plan::shape::Shape;
 use crate::plan::spec::{DesignSpec, PlanSpec, WorkloadSpec};
@@ -14,29 +16,28 @@ const DESIGN: &str = "design";
 /// What an override may look like.
 const ALLOWED: &str =
     "write KEY=VALUE for the design or every workload that has the key, WORKLOAD.KEY=VALUE for one workload";
+/// What to write in place of an override of several lines.
+const ONE_LINE: &str = "write one setting in one line, and repeat --set for each further one";
 /// Keys of a workload that say which workload it is.
 const FIXED: [&str; 2] = ["name", "type"];
 
 /// Lays overrides over a plan, in their order.
 pub(crate) fn apply(spec: &mut PlanSpec, overrides: &[String], problems: &mut Problems<'_>) {
     for given in overrides {
+        if given.contains(char::is_control) {
+            refuse(&plain(given), "has a line break or another control character", ONE_LINE, problems);
+            continue;
+        }
         let Some((key, value)) = given.split_once('=') else {
             refuse(given, "has no value", ALLOWED, problems);
             continue;
         };
         let (key, value) = (key.trim(), value.trim());
-        // What is no value of TOML is a text: `duration=5 s` needs no quotes.
-        let quoted = format!("v = {}", serde_json::Value::String(value.to_owned()));
-        let plain = format!("v = {value}");
-        let table = match DeTable::parse_recoverable(&plain) {
-            (table, errors) if errors.is_empty() => table,
-            _ => DeTable::parse_recoverable(&quoted).0,
-        };
-        let Some((_, raw)) = table.get_ref().iter().next() else {
-            refuse(given, "has no value", ALLOWED, problems);
-            continue;
-        };
-        set(spec, given, key, raw, problems);
+        // What is not exactly one value of TOML is a text: `duration=5 s` needs no quotes. As a line of a document it could have further
+        // keys after it.
+        let text = || Spanned::new(0..value.len(), DeValue::String(value.into()));
+        let raw = DeValue::parse(value).unwrap_or_else(|_| text());
+        set(spec, given, key, &raw, problems);
     }
 }
 
@@ -247,6 +248,13 @@ duration = "2 s"
             ("bulk.name=other", "--set bulk.name=other: is neither"),
             ("streams", "--set streams: has no value"),
             ("window=1 MiB", ""),
+            ("blocks_max=2\nblocks_min=9999", "--set blocks_max=2 blocks_min=9999: has a line break or"),
+            ("streams=2\r\nunknown=3", "; write one setting in one line, and repeat --set"),
+            ("blocks_min=2\u{1b}[2J", "--set blocks_min=2\u{fffd}[2J: has a line break or another"),
+            ("blocks_max=3 # three", "--set blocks_max=3 # three: is the text \"3 # three\""),
+            ("blocks_max=3, blocks_min=2", "is the text \"3, blocks_min=2\""),
+            ("blocks_max={}", "--set blocks_max={}: is a table"),
+            ("blocks_max=", "--set blocks_max=: is the text \"\""),
         ] {
             let result = with(&[given]);
             if wrong.is_empty() {
