@@ -36,6 +36,8 @@ pub enum ServerEventKind {
         address: SocketAddr,
         /// How to pair with it.
         pairings: Vec<ServerPairing>,
+        /// Why no other host can use the pairings, or why there are none, and what to do; null when other hosts can.
+        warning: Option<String>,
     },
     /// A test is over.
     Test {

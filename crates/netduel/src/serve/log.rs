@@ -121,14 +121,20 @@ impl Log {
 
     /// Prints that the server is ready.
     #[expect(clippy::unused_self, reason = "a log is what prints")]
-    pub fn ready(&self, address: SocketAddr, pairings: &[Pairing]) -> Result<(), Failure> {
+    pub fn ready(
+        &self,
+        address: SocketAddr,
+        pairings: &[Pairing],
+        warning: Option<String>,
+    ) -> Result<(), Failure> {
         let pairing = |pairing: &Pairing| ServerPairing {
             host: pairing.server.host().to_owned(),
             port: pairing.server.port(),
             string: pairing.to_string(),
         };
         let pairings = pairings.iter().map(pairing).collect();
-        print_json_line(&ServerEvent::of(ServerEventKind::Ready { address, pairings }, &program::origin()))
+        let ready = ServerEventKind::Ready { address, pairings, warning };
+        print_json_line(&ServerEvent::of(ready, &program::origin()))
     }
 
     /// Prints a finished test, with the number of concurrent tests.

@@ -121,25 +121,40 @@ fn port_failure(error: LoadError, address: SocketAddr) -> Failure {
 
 /// Prints the pairing strings of this server.
 fn greet(args: &ServeArgs, identity: &Identity, address: SocketAddr, log: &Log) -> Result<(), Failure> {
-    let hosts = match &args.advertise {
-        Some(host) => vec![host.clone()],
+    let (hosts, warning) = match &args.advertise {
+        Some(host) => (vec![host.clone()], None),
         None => reachable_addresses(address.ip())?,
     };
     let named = |host: &String| SocketName::new(host, address.port());
     let pairings: Vec<Pairing> =
         hosts.iter().filter_map(named).map(|server| identity.pairing(server)).collect();
     if args.json {
-        return log.ready(address, &pairings);
+        return log.ready(address, &pairings, warning);
     }
+    print(&greeting(address, &pairings, warning.as_deref()))
+}
+
+fn greeting(address: SocketAddr, pairings: &[Pairing], warning: Option<&str>) -> String {
     let version = netduel_model::PROGRAM;
     let mut text =
         format!("{version}: listening on TCP and UDP port {} of {}\n", address.port(), address.ip());
+    if let Some(warning) = warning {
+        let _ = writeln!(text, "warning: {warning}");
+    }
+    if !pairings.is_empty() {
+        add_pairings(&mut text, address, pairings);
+    }
+    text.push_str("Ctrl-C ends the server.\n");
+    text
+}
+
+fn add_pairings(text: &mut String, address: SocketAddr, pairings: &[Pairing]) {
     // Arguments of a process are visible to all users of a host, so the command does not contain the secret.
     text.push_str(
         "Run on the other host, and enter one of the pairing strings when it asks:\n\n  netduel tcp -\n\n",
     );
     text.push_str("Pairing strings (secret), one per address of this host:\n\n");
-    for pairing in &pairings {
+    for pairing in pairings {
         let _ = write!(text, "  {}\n    {pairing}\n", pairing.server.host());
     }
     let (what, port) = if address.port() == SERVE_PORT {
@@ -149,16 +164,15 @@ fn greet(args: &ServeArgs, identity: &Identity, address: SocketAddr, log: &Log) 
     };
     let _ = write!(
         text,
-        "\nThe other host stores the pairing. Later tests need {what}:\n  netduel tcp|udp|pps|rr|crr ADDRESS{port}\nCtrl-C ends the server.\n"
+        "\nThe other host stores the pairing. Later tests need {what}:\n  netduel tcp|udp|pps|rr|crr ADDRESS{port}\n"
     );
-    print(&text)
 }
 
 /// The addresses of this host that others may reach: all that are up, but loopback only if there is no other, and no link-local
-/// ones (they need the other host's zone).
-fn reachable_addresses(bound: IpAddr) -> Result<Vec<String>, Failure> {
+/// ones (they need the other host's zone). With a warning when no other host reaches any of them.
+fn reachable_addresses(bound: IpAddr) -> Result<(Vec<String>, Option<String>), Failure> {
     if !bound.is_unspecified() {
-        return Ok(vec![bound.to_string()]);
+        return Ok((vec![bound.to_string()], None));
     }
     let snapshot = netduel_host::snapshot().kind(Kind::Environment)?;
     let link_local = |address: &IpAddr| match address {
@@ -172,9 +186,17 @@ fn reachable_addresses(bound: IpAddr) -> Result<Vec<String>, Failure> {
         .flat_map(|interface| interface.addresses.iter().copied())
         .filter(|address| !link_local(address) && (bound.is_ipv6() || address.is_ipv4()))
         .collect();
-    let mut chosen: Vec<IpAddr> = all.iter().copied().filter(|address| !address.is_loopback()).collect();
-    if chosen.is_empty() {
-        chosen = all;
-    }
-    Ok(chosen.iter().map(IpAddr::to_string).collect())
+    let of_others: Vec<IpAddr> = all.iter().copied().filter(|address| !address.is_loopback()).collect();
+    let (chosen, warning) =
+        if of_others.is_empty() { (all, Some(no_address(bound))) } else { (of_others, None) };
+    Ok((chosen.iter().map(IpAddr::to_string).collect(), warning))
+}
+
+/// Why there is no address for other hosts, and what to do.
+fn no_address(bound: IpAddr) -> String {
+    let family = if bound.is_ipv4() { "IPv4 " } else { "" };
+    format!(
+        "no interface that is up has an {family}address that other hosts can reach, apart from link-local ones; give an interface an address \
+         (`ip -br address` lists those that exist) and start the server again, or name this host with --advertise HOST"
+    )
 }

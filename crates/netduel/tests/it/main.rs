@@ -59,6 +59,7 @@ mod run_changes;
 mod search;
 mod secrets;
 mod serve;
+mod serve_addresses;
 mod serve_changes;
 mod ssh;
 mod starved;

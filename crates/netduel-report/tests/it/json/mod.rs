@@ -395,7 +395,8 @@ fn lines_of_a_server_fit_the_schema() {
     let client = "10.0.0.1:4242".parse().unwrap();
     let pairing = ServerPairing { host: "far".into(), port: 5210, string: "netduel1x".into() };
     for event in [
-        ServerEventKind::Ready { address: client, pairings: vec![pairing] },
+        ServerEventKind::Ready { address: client, pairings: vec![pairing], warning: None },
+        ServerEventKind::Ready { address: client, pairings: vec![], warning: Some("no address".into()) },
         ServerEventKind::test(client, workload, [Some(Moved { bytes: 1, rate_bps: None }), None], 0),
         ServerEventKind::failed(client, workload, "closed"),
         ServerEventKind::refused(client, "busy"),
