@@ -19,6 +19,9 @@ use crate::output_file::{self, Readers};
 use crate::program;
 use netduel_model::pairing::Pairing;
 
+/// How to pair with a server.
+pub const PAIR: &str = "run `netduel serve` there, and once `netduel pair -` here, which asks for the pairing string that it prints";
+
 /// The folder of the pairings.
 fn folder() -> Result<PathBuf, Failure> {
     program::state_folder().map(|folder| folder.join("pairings"))
@@ -37,8 +40,8 @@ pub fn read(path: &Path) -> Result<Pairing, Failure> {
     let file = input_file::open(path).map_err(unread)?;
     let metadata = file.metadata().map_err(unread)?;
     if metadata.permissions().mode() & 0o077 != 0 {
-        let why = format!("other users can read it and use the pairing; run `chmod 600 {}`", path.display());
-        return Err(failed(why));
+        let failure = failed("other users can read it and use the pairing".to_owned());
+        return Err(failure.remedy(format!("run `chmod 600 {}`", path.display())));
     }
     if metadata.uid() != rustix::process::geteuid().as_raw() {
         return Err(failed("it belongs to another user".to_owned()));
@@ -50,7 +53,15 @@ pub fn read(path: &Path) -> Result<Pairing, Failure> {
 /// The stored pairing with the server at `name`; absent when there is none.
 pub fn find(name: &SocketName) -> Result<Option<Pairing>, Failure> {
     let path = file_of(name)?;
-    if path.exists() { read(&path).map(Some) } else { Ok(None) }
+    if !path.exists() {
+        return Ok(None);
+    }
+    // Its file is no argument of the command. A new pairing replaces it.
+    read(&path).map(Some).map_err(|failure| Failure {
+        kind: Kind::Store,
+        remedy: failure.remedy.or_else(|| Some(format!("pair again: {PAIR}"))),
+        ..failure
+    })
 }
 
 /// Stores a pairing under `name`, replacing an older one.

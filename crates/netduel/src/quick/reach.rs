@@ -112,9 +112,7 @@ fn named_server(common: &CommonArgs) -> Result<(SocketName, Option<Pairing>), Fa
             .collect();
         let failure = Failure::message(Kind::NotPaired, format!("there is no pairing with {name}"));
         return Err(if on_other_ports.is_empty() {
-            failure.remedy(
-                "run `netduel serve` there, and once `netduel pair -` here, which asks for the pairing string that it prints",
-            )
+            failure.remedy(known::PAIR)
         } else {
             failure.remedy(format!("paired on another port: {}; name it", on_other_ports.join(", ")))
         });

@@ -1,7 +1,10 @@
 //! The command line without traffic: suggestions, exit codes, where reports are written, deleting runs, completions.
-use std::fs::File;
+use std::fs::{File, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
+use netduel_model::pairing::{Pairing, SECRET_LEN};
+use netduel_model::socket_name::SocketName;
 use netduel_test_support::skip;
 use rustix::fs::{FlockOperation, flock};
 
@@ -95,6 +98,32 @@ fn pairing_whose_name_is_no_host_any_more_is_named_and_deleted() {
     assert_eq!(deleted["pairings"], server);
     assert!(!pairing.exists());
     bench.run(["pair", "--forget", "fär"]).expect_code(2);
+}
+
+#[test]
+fn damaged_pairing_names_the_command_that_replaces_it() {
+    let bench = Bench::new();
+    let folder = bench.path().join("state/netduel/pairings");
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("far.invalid:5210");
+    for content in [&b""[..], b"netduel1abcdefgh", b"\xff"] {
+        std::fs::write(&file, content).unwrap();
+        std::fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+        for command in ["rr", "inspect", "link"] {
+            let error = bench.run([command, "far.invalid"]).expect_code(5).stderr;
+            let has_remedy =
+                error.contains("; pair again: run `netduel serve` there, and once `netduel pair -`");
+            assert!(has_remedy && error.contains("far.invalid:5210: "), "{command}: {error}");
+        }
+    }
+    let server = SocketName::parse("far.invalid").unwrap();
+    let string = Pairing { server, fingerprint: [1; 32], secret: [2; SECRET_LEN] }.to_string();
+    bench.run(["pair", &string]).expect_code(0);
+    assert_eq!(std::fs::read_to_string(&file).unwrap().trim(), string);
+    // The pairing itself is good, and stays.
+    std::fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+    let error = bench.run(["rr", "far.invalid"]).expect_code(5).stderr;
+    assert!(error.contains("; run `chmod 600 ") && !error.contains("pair again"), "{error}");
 }
 
 #[test]
