@@ -44,14 +44,19 @@ pub const EXTENSION: &str = "netduel";
 pub(crate) struct Preamble {
     /// [`KIND`].
     pub netduel: String,
-    /// The version.
-    pub format: u32,
+    /// The version, which may be no number in a file that another program wrote.
+    pub format: Value,
     /// The header, in the form of its version.
     #[serde(default)]
     header: Value,
 }
 
 impl Preamble {
+    /// The version, from 1; absent for another value.
+    pub(crate) fn version(&self) -> Option<u32> {
+        self.format.as_u64().and_then(|version| u32::try_from(version).ok()).filter(|version| *version > 0)
+    }
+
     /// Name and version of the program that wrote the file, for messages; absent when the header has none.
     pub(crate) fn program(&self) -> Option<String> {
         self.header.get("program").and_then(Value::as_str).map(quoted)

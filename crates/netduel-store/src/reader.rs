@@ -31,6 +31,19 @@ const AFTER_BEGINNING: &[u8] = b",\"client\":";
 
 /// The damage that a checksum shows.
 const WRONG: &str = "its checksum does not fit";
+/// The damage of a line that ends as in a file of Windows: what comes after its checksum was not written by netduel.
+const CRLF: &str = "it ends with CR LF, as another program wrote it, and not with LF";
+/// The beginning of every run file: as a run writes it, and with sorted keys after a change of its header.
+const STARTS: [&[u8]; 2] = [br#"{"netduel":"run","#, br#"{"format":"#];
+/// What some editors put before a text in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+/// What the first line of another file lacks.
+const NO_HEADER: &str =
+    "its first line is no header of a run, as `netduel run` and `netduel runs export` write it";
+/// A first line without its end.
+const CUT: &str = "its first line is incomplete, because the file was cut; restore it from a copy";
+/// A text in front of the first line.
+const MARKED: &str = "it begins with a byte order mark, which another program added; remove these 3 bytes, or restore the file from a copy";
 
 /// An incomplete last record: its writer was killed, the power failed, or it is being written now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -294,26 +307,41 @@ impl<'p> Lines<'p> {
     /// The first line.
     fn header(&mut self) -> Result<RunHeader, StoreError> {
         let path = self.path.to_owned();
-        let line = self.next_line()?;
         let not_a_run = |reason: String| StoreError::NotARun { path: path.clone(), reason };
-        let Some(line) = line else {
-            let reason = if self.torn.is_some() { "its first line is incomplete" } else { "it is empty" };
+        let start = self.reader.fill_buf().map_err(|source| StoreError::of("read", self.path, source))?;
+        if start.starts_with(BYTE_ORDER_MARK) {
+            return Err(not_a_run(MARKED.to_owned()));
+        }
+        // After a power cut the rest may read as zeros.
+        let start = start.split(|byte| *byte == 0).next().unwrap_or_default();
+        let may_be_cut = STARTS.iter().any(|whole| start.starts_with(whole) || whole.starts_with(start));
+        let Some(line) = self.next_line()? else {
+            let reason = match self.torn {
+                None => "it is empty",
+                Some(_) if may_be_cut => CUT,
+                Some(_) => NO_HEADER,
+            };
             return Err(not_a_run(reason.to_owned()));
         };
         if line.checksum == Checksum::Wrong {
             return Err(self.damaged(WRONG));
         }
-        let preamble: Preamble = serde_json::from_slice(&line.bytes).map_err(|error| {
-            not_a_run(format!("its first line does not say so ({})", quoted(&error.to_string())))
-        })?;
-        if preamble.netduel != KIND || preamble.format == 0 {
-            let (kind, format) = (quoted(&preamble.netduel), preamble.format);
-            return Err(not_a_run(format!("its first line says `{kind}`, format {format}")));
+        let preamble: Preamble =
+            serde_json::from_slice(&line.bytes).map_err(|_| not_a_run(NO_HEADER.to_owned()))?;
+        let stated = quoted(&preamble.format.to_string());
+        if preamble.netduel != KIND {
+            let kind = quoted(&preamble.netduel);
+            return Err(not_a_run(format!("its first line says `{kind}`, format {stated}")));
         }
-        if preamble.format > FORMAT {
-            return Err(StoreError::Newer { path, format: preamble.format, program: preamble.program() });
+        let Some(format) = preamble.version() else {
+            let reason =
+                format!("its first line says format {stated}, and a format is a whole number from 1");
+            return Err(not_a_run(reason));
+        };
+        if format > FORMAT {
+            return Err(StoreError::Newer { path, format, program: preamble.program() });
         }
-        self.format = preamble.format;
+        self.format = format;
         if let Some(reason) = self.damage(&line) {
             return Err(self.damaged(reason));
         }
@@ -333,7 +361,10 @@ impl<'p> Lines<'p> {
     fn damage(&self, line: &Line) -> Option<&'static str> {
         match line.checksum {
             Checksum::Wrong => Some(WRONG),
-            Checksum::Absent if self.format >= CHECKSUMS_FROM => Some("its checksum is missing"),
+            Checksum::Absent if self.format >= CHECKSUMS_FROM => match line.bytes.last() {
+                Some(b'\r') => Some(CRLF),
+                _ => Some("its checksum is missing"),
+            },
             Checksum::Right | Checksum::Absent => None,
         }
     }
@@ -375,7 +406,14 @@ impl<'p> Lines<'p> {
                 serde_json::from_value(value)
             })
         };
-        value.map_err(|error| quoted(&error.to_string()))
+        // The words of the parser are about the types of the program, and its line is always 1.
+        value.map_err(|error: serde_json::Error| {
+            if error.is_data() {
+                format!("its content is not that of format {}", self.format)
+            } else {
+                format!("it is no JSON from column {} on", error.column())
+            }
+        })
     }
 }
 

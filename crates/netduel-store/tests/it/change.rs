@@ -72,6 +72,24 @@ fn annotations_of_a_run_of_an_old_format_leave_its_format() {
 }
 
 #[test]
+fn first_line_that_was_cut_is_incomplete_also_after_a_change_of_it() {
+    let (_folder, store, path) = store_with_a_run();
+    let name = path.to_str().expect("a plain path");
+    for is_changed in [false, true] {
+        if is_changed {
+            store.annotate("last", |annotations| annotations.title = Some("x".to_owned())).expect("changed");
+        }
+        let whole = fs::read(&path).expect("read");
+        for length in [1, 12, 40] {
+            fs::write(&path, &whole[..length]).expect("cut");
+            let error = store.read(name).expect_err("it was cut").to_string();
+            assert!(error.contains("its first line is incomplete"), "{length}: {error}");
+        }
+        fs::write(&path, whole).expect("whole again");
+    }
+}
+
+#[test]
 fn run_that_is_being_written_is_not_changed() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::open(folder.path()).expect("opened");

@@ -240,7 +240,22 @@ fn other_files_newer_formats_and_damage_are_distinguished() {
     };
     assert!(write("empty.netduel", "").contains("it is empty"));
     assert!(write("cut.netduel", "{\"netduel\":\"run\",\"form").contains("its first line is incomplete"));
-    assert!(write("text.netduel", "hello\nworld\n").contains("not the file of a netduel run"));
+    for (name, text) in
+        [("text.netduel", "hello\nworld\n"), ("object.netduel", "{}"), ("line.netduel", "{}\n")]
+    {
+        let error = write(name, text);
+        assert!(
+            error.contains("it is not the file of a netduel run: its first line is no header of a run"),
+            "{error}"
+        );
+    }
+    for format in ["\"three\"", "0", "-1", "1.5", "4294967296"] {
+        let error = write("number.netduel", &format!("{{\"netduel\":\"run\",\"format\":{format}}}\n"));
+        assert!(
+            error.contains(&format!("says format {format}, and a format is a whole number from 1")),
+            "{error}"
+        );
+    }
     assert!(write("other.netduel", "{\"netduel\":\"wire\",\"format\":1}\n").contains("says `wire`"));
     let next = FORMAT + 1;
     let newer = write(
@@ -261,7 +276,7 @@ fn other_files_newer_formats_and_damage_are_distinguished() {
     assert!(same.contains("use the build of ") && !same.contains("update to"), "{same}");
     assert!(
         write("bare.netduel", "{\"netduel\":\"run\",\"format\":1}\n")
-            .contains("at line 1: the header of the run is damaged (missing field")
+            .contains("at line 1: the header of the run is damaged (its content is not that of format 1)")
     );
 
     let good = std::fs::read_to_string(store.folder().join("good-1.netduel")).expect("it is there");
@@ -275,12 +290,38 @@ fn other_files_newer_formats_and_damage_are_distinguished() {
     let resumed = sample::with_checksum("{\"resumed\":{\"trials\":0}}");
     assert_eq!(damaged("middle.netduel", &["garbage", &resumed]), ["line 2: its checksum is missing"]);
     let unknown = damaged("unknown.netduel", &[&sample::with_checksum("{\"colour\":1}")]);
-    assert!(unknown[0].starts_with("line 2: unknown variant `colour`"), "{unknown:?}");
+    assert_eq!(unknown, [format!("line 2: its content is not that of format {FORMAT}")]);
 
     // None of this hides the valid run.
     assert_eq!(store.read("last").expect("it is there").header.id.as_str(), "good-1");
     let listed = store.list().expect("a listing");
-    assert_eq!((listed.len(), listed.iter().filter(|run| run.contents.is_ok()).count()), (10, 3));
+    assert_eq!((listed.len(), listed.iter().filter(|run| run.contents.is_ok()).count()), (13, 3));
+}
+
+#[test]
+fn byte_order_mark_and_line_ends_of_windows_are_named_as_the_damage() {
+    let (folder, store) = store_with(&[("good-1", 10)]);
+    let good = std::fs::read_to_string(store.folder().join("good-1.netduel")).expect("it is there");
+    let path = folder.path().join("edited.netduel");
+    let name = path.to_str().expect("a plain path");
+    let error = |text: String| {
+        std::fs::write(&path, text).expect("it can be written");
+        store.read(name).expect_err("another program changed it").to_string()
+    };
+    let marked = error(format!("\u{feff}{good}"));
+    assert!(
+        marked.contains(": it begins with a byte order mark, ") && marked.contains("; remove"),
+        "{marked}"
+    );
+    let error = error(good.replace('\n', "\r\n"));
+    assert!(error.contains(" at line 1: ") && error.contains("(it ends with CR LF, "), "{error}");
+    assert!(error.ends_with("; restore the file from a copy"), "{error}");
+    // Lines that were added later.
+    let end = sample::with_checksum("{\"end\":{\"reason\":\"interrupted\"}}");
+    std::fs::write(&path, format!("{good}{end}\r\n")).expect("it can be written");
+    let found = store.verify(name).expect("it can be read").damaged;
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].reason.starts_with("it ends with CR LF"), "{found:?}");
 }
 
 #[test]
