@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use super::prompt;
 use crate::cli::unknown::QUICK_TESTS;
 use crate::exit::{Failure, Kind};
+use crate::input_file;
 use crate::program;
 use netduel_model::pairing::{Pairing, PairingError, without_strings};
 use netduel_model::units::plural;
@@ -142,20 +143,21 @@ pub fn read_stdin() -> Result<Pairing, Failure> {
         return Ok(pairing.clone());
     }
     let mut input = io::stdin();
-    let mut text = String::new();
     let read = if input.is_terminal() {
-        prompt::line("Pairing string (not shown): ", TEXT_LEN_MAX).map(|line| line.map(|line| text = line))
+        prompt::line("Pairing string (not shown): ", TEXT_LEN_MAX)
     } else {
-        input.by_ref().take(TEXT_LEN_MAX).read_to_string(&mut text).map(|_| Some(()))
+        let mut bytes = Vec::new();
+        let read = input.by_ref().take(TEXT_LEN_MAX).read_to_end(&mut bytes);
+        read.and_then(|_| input_file::text_of(bytes)).map(Some)
     };
-    match read {
-        Ok(Some(())) => {}
+    let text = match read {
+        Ok(Some(text)) => text,
         Ok(None) => return Err(Failure::message(Kind::Interrupted, "stopped by the user")),
         Err(error) => {
             let text = format!("failed to read the pairing string from standard input: {error}");
             return Err(Failure::caused(Kind::Usage, text, error));
         }
-    }
+    };
     let pairing: Pairing = text.trim().parse().map_err(|error| Failure::message(Kind::Usage, error))?;
     Ok(FROM_INPUT.get_or_init(|| pairing).clone())
 }

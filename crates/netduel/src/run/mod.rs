@@ -25,6 +25,7 @@ use crate::cli::run::RunArgs;
 use crate::console::tell;
 use crate::exit::{Failure, Kind, OrFail as _, no_thread};
 use crate::gate;
+use crate::input_file;
 use crate::provider::{self, Home};
 use crate::publication;
 use crate::redaction;
@@ -268,10 +269,7 @@ pub fn read_plan(
         )
         .remedy("name a plan, a TOML file"));
     }
-    let text = read.and_then(|bytes| {
-        String::from_utf8(bytes).map_err(|_| std::io::Error::other("it is not UTF-8 text"))
-    });
-    let text = text.map_err(|error| {
+    let text = read.and_then(input_file::text_of).map_err(|error| {
         let text = format!("failed to read the plan {}: {error}", path.display());
         Failure::caused(Kind::Usage, text, error)
     })?;

@@ -117,6 +117,20 @@ fn checked_plan_shows_the_overrides_that_a_run_would_have() {
 }
 
 #[test]
+fn plan_of_an_editor_of_windows_is_read_and_one_in_utf_16_is_named() {
+    let bench = Bench::new();
+    let text = short_plan(TWO_PATHS, STREAM, "blocks_min = 2").replace('\n', "\r\n");
+    let marked = format!("\u{feff}{text}");
+    let plan = bench.plan(&marked);
+    let words = ["plan", "check", plan.to_str().unwrap()];
+    bench.run(words).expect_code(0);
+    let utf16: Vec<u8> = marked.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    std::fs::write(&plan, utf16).unwrap();
+    let refused = bench.run(words).expect_code(2).stderr;
+    assert!(refused.contains("plan.toml: it is text in UTF-16; save it as UTF-8, "), "{refused}");
+}
+
+#[test]
 fn errors_of_a_plan_end_with_their_number() {
     let bench = Bench::new();
     let plan = bench.plan(&short_plan(TWO_PATHS, STREAM, "blocks_min = 1\nblocks_max = 1"));
