@@ -1,4 +1,25 @@
-//! Texts from outside as they may be printed: plans, names of hosts and errors come from other people and programs.
+//! Texts from outside as they may be printed: plans, names of hosts and errors come from other people and programs. Texts of the command line that
+//! are stored are refused in place of changed: the user can write another one.
+
+/// What a user does who wrote a [`HiddenCharacter`].
+pub const ONE_LINE: &str = "write one line of text without it";
+
+/// Why a text of the command line is not stored or published: every output would show another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("contains the character U+{:04X}, which controls the output or cannot be seen", u32::from(*character))]
+pub struct HiddenCharacter {
+    /// The first such character.
+    pub character: char,
+}
+
+/// Refuses a text that [`plain`] would change.
+///
+/// # Errors
+/// [`HiddenCharacter`].
+pub fn check_shown(text: &str) -> Result<(), HiddenCharacter> {
+    let hidden = text.chars().find(|c| controls_output(*c));
+    hidden.map_or(Ok(()), |character| Err(HiddenCharacter { character }))
+}
 
 /// A text without characters that control a terminal, change the direction of writing or cannot be seen. Line breaks become spaces.
 pub fn plain(text: &str) -> String {
@@ -55,6 +76,17 @@ mod tests {
         let joined = ["\u{646}\u{645}\u{6cc}\u{200c}\u{62e}", "\u{915}\u{94d}\u{200d}"];
         for text in ["\u{e9} \u{65e5}", "\u{845b}\u{e0100}", "\u{1820}\u{180b}"].into_iter().chain(joined) {
             assert_eq!(plain(text), text);
+            assert_eq!(check_shown(text), Ok(()));
+        }
+    }
+
+    #[test]
+    fn text_that_no_output_shows_as_it_is_is_refused_with_its_first_such_character() {
+        for (text, shown) in
+            [("a\u{1b}[2Jb\n", "U+001B"), ("a\tb", "U+0009"), ("a\n", "U+000A"), ("\u{e0041}", "U+E0041")]
+        {
+            let hidden = check_shown(text).expect_err(text);
+            assert!(hidden.to_string().starts_with(&format!("contains the character {shown}, ")), "{hidden}");
         }
     }
 }

@@ -11,6 +11,7 @@ use std::str::FromStr;
 
 use netduel_model::ids::{ArmName, WorkloadName};
 use netduel_model::metric::{Better, Metric, Quantity, Scale};
+use netduel_model::plain_text::check_shown;
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::units::{Nanos, Percent};
 use netduel_stats::verdict::{Judged, Verdict};
@@ -85,6 +86,8 @@ impl FromStr for Condition {
         let error =
             |why: String| ConditionError(format!("{why}; write for example 'throughput of bulk < -5 %'"));
         let text = text.trim();
+        // Reports show it as it is written.
+        check_shown(text).map_err(|hidden| error(format!("it {hidden}")))?;
         let sign = text.find(['<', '>']).ok_or_else(|| error("it has neither `<` nor `>`".to_owned()))?;
         let (subject, rest) = text.split_at(sign);
         let mut words = subject.split_whitespace();
@@ -395,6 +398,8 @@ mod tests {
     fn text_without_a_meaning_is_refused_with_what_to_write() {
         for (text, why) in [
             ("", "neither `<` nor `>`"),
+            ("throughput\n< -5%", "it contains the character U+000A"),
+            ("throughput of\u{1680}bulk\t< -5%", "it contains the character U+0009"),
             ("throughput -5%", "neither `<` nor `>`"),
             ("speed < -5%", "`speed` is no metric (metrics: throughput, "),
             ("throughput in bulk < -5%", "`in` after the metric"),

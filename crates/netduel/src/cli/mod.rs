@@ -2,6 +2,7 @@
 //! their own file or beside the command; no command runs here.
 pub mod azure;
 pub mod azure_undo;
+pub mod free_text;
 pub mod json;
 pub mod keyword;
 pub mod lab;

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use netduel_model::publication::{TEXT_LEN_MAX, colour};
 
+use super::free_text::free_text;
+
 /// Words and pictures of the author.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Publication")]
@@ -61,16 +63,9 @@ impl From<Paper> for netduel_report::html::Paper {
     }
 }
 
-/// A text of the report: not empty, and not longer than in a plan.
+/// A text of the report, not longer than in a plan.
 pub fn text_of_report(text: &str) -> Result<String, String> {
-    if netduel_model::pairing::without_strings(text) != text {
-        return Err("it contains a pairing string, which is a secret and would be published".to_owned());
-    }
-    match text.trim().chars().count() {
-        0 => Err("it is empty".to_owned()),
-        1..=TEXT_LEN_MAX => Ok(text.trim().to_owned()),
-        length => Err(format!("it has {length} characters; {TEXT_LEN_MAX} are allowed")),
-    }
+    free_text(text, TEXT_LEN_MAX)
 }
 
 fn accent(text: &str) -> Result<String, String> {

@@ -10,7 +10,7 @@ use netduel_report::checks::Rules;
 use netduel_report::gate::Condition;
 use netduel_sys::local_bind::LocalBind;
 
-use netduel_model::pairing::without_strings;
+use super::free_text::free_text;
 
 /// Where runs are kept.
 #[derive(Debug, Clone, Args)]
@@ -212,20 +212,7 @@ const TEXT_MAX: usize = 200;
 const KEY_MAX: usize = 40;
 
 fn title(text: &str) -> Result<String, String> {
-    line_of_text(text).map(str::to_owned)
-}
-
-fn line_of_text(text: &str) -> Result<&str, String> {
-    let text = text.trim();
-    if without_strings(text) != text {
-        return Err("it contains a pairing string, which is a secret and would be stored".to_owned());
-    }
-    match text.chars().count() {
-        0 => Err("it is empty".to_owned()),
-        1..=TEXT_MAX if !text.contains(char::is_control) => Ok(text),
-        1..=TEXT_MAX => Err("it contains a control character; write one line of text".to_owned()),
-        length => Err(format!("it has {length} characters; {TEXT_MAX} are allowed")),
-    }
+    free_text(text, TEXT_MAX)
 }
 
 /// A note, KEY=VALUE.
@@ -238,7 +225,7 @@ pub fn note(text: &str) -> Result<(String, String), String> {
     if !is_key {
         return Err(format!("the key is {key:?}; 1 to {KEY_MAX} of a-z A-Z 0-9 . _ - are allowed"));
     }
-    Ok((key.to_owned(), line_of_text(value)?.to_owned()))
+    Ok((key.to_owned(), free_text(value, TEXT_MAX)?))
 }
 
 #[cfg(test)]

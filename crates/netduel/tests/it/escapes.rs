@@ -10,7 +10,7 @@ use netduel_test_support::NewNamespace;
 use rustix::process::{Pid, Signal};
 use serde_json::json;
 
-use crate::support::{Bench, Finished, LATENCY, STREAM, TWO_PATHS, short_plan, signal};
+use crate::support::{Bench, Finished, LATENCY, STREAM, TWO_PATHS, short_plan, signal, stored};
 
 /// Clears the screen, sets the title, starts a sequence with one character, reverses the direction of writing, overwrites the line, and has
 /// characters that cannot be seen.
@@ -73,6 +73,35 @@ fn arguments_and_file_names_do_not_control_the_terminal() {
     check(&bench.run(["plan", "check", plan, "--json"]).expect_code(0), "the name of a valid plan");
     write(plan, good.replacen("tcp-stream", "tcp", 1)).unwrap();
     check(&bench.run(["plan", "check", plan]).expect_code(2), "the name of an invalid plan");
+}
+
+#[test]
+fn free_text_of_the_command_line_that_no_output_shows_is_refused() {
+    let bench = Bench::new();
+    stored(&bench, "old-1");
+    let plan = bench.plan(&short_plan(TWO_PATHS, STREAM, "blocks_min = 2"));
+    let plan = plan.to_str().unwrap();
+    let of_author =
+        ["--author", "--organization", "--purpose", "--audience"].map(|option| (option, "a\u{1b}b"));
+    let of_page = [&of_author[..], &[("--title", "a\nb"), ("--fail-if", "throughput\t< -5 %")]].concat();
+    let of_run =
+        [("--title", "a\u{1b}b"), ("--note", "k=a\u{200b}b"), ("--set", "blocks_max=4\nblocks_min=3")];
+    for (words, options) in [
+        (&["report", "last"][..], &of_page[..]),
+        (&["compare", "old-1", "old-1"], &of_page),
+        (&["run", plan], &[&of_author[..], &of_run].concat()),
+        (&["plan", "check", plan], &of_run[2..]),
+        (&["tcp", "far", "--save"], &of_run[..2]),
+        (&["runs", "tag", "last"], &of_run[..2]),
+        (&["history"], &of_run[1..2]),
+    ] {
+        for (option, text) in options {
+            let finished = bench.run([words, &[*option, *text]].concat()).expect_code(2);
+            let error = &finished.stderr;
+            assert!(error.contains("contains the character U+"), "{words:?} {option}: {error}");
+            assert_harmless(error, option);
+        }
+    }
 }
 
 #[test]

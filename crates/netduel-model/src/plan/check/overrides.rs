@@ -5,7 +5,7 @@ use toml::de::DeValue;
 
 use super::settings;
 use crate::nearest::nearest;
-use crate::plain_text::plain;
+use crate::plain_text::{check_shown, plain};
 use crate::plan::problem::{Problems, element_path, key_path};
 use crate::plan::shape::Shape;
 use crate::plan::spec::{DesignSpec, PlanSpec, WorkloadSpec};
@@ -24,8 +24,9 @@ const FIXED: [&str; 2] = ["name", "type"];
 /// Lays overrides over a plan, in their order.
 pub(crate) fn apply(spec: &mut PlanSpec, overrides: &[String], problems: &mut Problems<'_>) {
     for given in overrides {
-        if given.contains(char::is_control) {
-            refuse(&plain(given), "has a line break or another control character", ONE_LINE, problems);
+        // It is stored with the run, and outputs would show another one.
+        if let Err(hidden) = check_shown(given) {
+            refuse(&plain(given), &hidden.to_string(), ONE_LINE, problems);
             continue;
         }
         let Some((key, value)) = given.split_once('=') else {
@@ -247,10 +248,11 @@ duration = "2 s"
             ("design.streams=2", "--set design.streams=2: is not a key of the design; keys of the design: "),
             ("bulk.name=other", "--set bulk.name=other: is neither"),
             ("streams", "--set streams: has no value"),
+            ("blocks_max=4 # \u{202e}", ": contains the character U+202E, which controls"),
             ("window=1 MiB", ""),
-            ("blocks_max=2\nblocks_min=9999", "--set blocks_max=2 blocks_min=9999: has a line break or"),
+            ("blocks_max=2\nblocks_min=9999", "--set blocks_max=2 blocks_min=9999: contains the character U+000A, "),
             ("streams=2\r\nunknown=3", "; write one setting in one line, and repeat --set"),
-            ("blocks_min=2\u{1b}[2J", "--set blocks_min=2\u{fffd}[2J: has a line break or another"),
+            ("blocks_min=2\u{1b}[2J", "--set blocks_min=2\u{fffd}[2J: contains the character U+001B, which controls"),
             ("blocks_max=3 # three", "--set blocks_max=3 # three: is the text \"3 # three\""),
             ("blocks_max=3, blocks_min=2", "is the text \"3, blocks_min=2\""),
             ("blocks_max={}", "--set blocks_max={}: is a table"),
