@@ -46,6 +46,7 @@ pub mod stamps;
 pub mod sysctl;
 pub mod trial;
 pub mod units;
+pub mod user_folder;
 pub mod warning;
 pub mod word;
 pub mod workload;

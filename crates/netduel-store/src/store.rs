@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use netduel_model::ids::RunId;
 use netduel_model::nearest::nearest;
 use netduel_model::run::{Run, RunEnd, RunHeader};
+use netduel_model::user_folder::UserFolder;
 use netduel_model::warning::Warning;
 use rustix::fs::{CWD, Mode, RenameFlags, renameat_with};
 use rustix::io::Errno;
@@ -84,6 +85,9 @@ pub struct RunContents {
 }
 
 impl Store {
+    /// The folders that the default folder is in, the first that there is.
+    pub const DEFAULTS: [UserFolder; 2] = [UserFolder::Data, UserFolder::Home];
+
     /// Opens the store in a folder; creates the folder if it does not exist.
     ///
     /// # Errors
@@ -101,17 +105,14 @@ impl Store {
     }
 
     /// The default folder: `NETDUEL_STORE`, else `$XDG_DATA_HOME/netduel`, else
-    /// `~/.local/share/netduel`; `None` without a home. Empty variables count as unset, and a relative `XDG_DATA_HOME` too
-    /// (XDG Base Directory Specification).
+    /// `~/.local/share/netduel`; `None` where [`Self::DEFAULTS`] name none. An empty `NETDUEL_STORE` counts as unset, and a relative one is
+    /// in the current folder, as that of `--store`.
     pub fn default_dir(env: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-        let variable = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        if let Some(folder) = variable("NETDUEL_STORE") {
-            return Some(folder);
+        if let Some(folder) = env("NETDUEL_STORE").filter(|value| !value.is_empty()) {
+            return Some(PathBuf::from(folder));
         }
-        if let Some(data) = variable("XDG_DATA_HOME").filter(|path| path.is_absolute()) {
-            return Some(data.join("netduel"));
-        }
-        variable("HOME").map(|home| home.join(".local/share/netduel"))
+        let home = || UserFolder::Home.path(&env).map(|home| home.join(".local/share"));
+        UserFolder::Data.path(&env).or_else(home).map(|data| data.join("netduel"))
     }
 
     /// Checks that a run can be created, with a file that is removed again.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use netduel_azure::command::SUBSCRIPTION;
 use netduel_lab::KeeperCommand;
+use netduel_model::user_folder::UserFolder;
 use netduel_report::json::envelope::Origin;
 
 use crate::exit::{Failure, Kind};
@@ -55,15 +56,16 @@ pub fn keeper_command() -> KeeperCommand {
 
 /// The folder for data that is neither a run nor a setting: identity, pairings, templates of beds, records of changes of Azure.
 pub fn state_folder() -> Result<PathBuf, Failure> {
-    let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    folder("XDG_STATE_HOME")
-        .filter(|path| path.is_absolute())
-        .or_else(|| Some(folder("HOME")?.join(".local/state")))
-        .map(|path| path.join("netduel"))
-        .ok_or_else(|| {
-            let text = "failed to choose a folder for pairings and templates: neither XDG_STATE_HOME nor HOME is set; set one of them, or do without: `netduel serve --ephemeral`, and `--pairing-file FILE` with a quick test";
-            Failure::message(Kind::Environment, text)
-        })
+    const FOLDERS: [UserFolder; 2] = [UserFolder::State, UserFolder::Home];
+    let [state, home] = FOLDERS.map(|folder| folder.path(|name| std::env::var_os(name)));
+    let state = state.or_else(|| Some(home?.join(".local/state")));
+    state.map(|path| path.join("netduel")).ok_or_else(|| {
+        let faults = UserFolder::faults(&FOLDERS, |name| std::env::var_os(name));
+        let text = format!("failed to choose a folder for pairings and templates: {faults}");
+        Failure::message(Kind::Environment, text).remedy(
+            "set one of them to an absolute path, or do without: `netduel serve --ephemeral`, and `--pairing-file FILE` with a quick test",
+        )
+    })
 }
 
 /// The folder for the files of beds: each bed has a folder of its name there.

@@ -6,6 +6,7 @@ use netduel_model::ids::RunId;
 use netduel_model::run::RunHeader;
 use netduel_model::shell;
 use netduel_model::units::plural;
+use netduel_model::user_folder::UserFolder;
 use netduel_report::words;
 use netduel_store::{LAST, Store, StoreError, folder};
 
@@ -32,12 +33,12 @@ pub fn open_store(args: &StoreArgs) -> Result<Store, Failure> {
             Failure::message(Kind::Usage, "--store: it is empty").remedy("name a folder, or leave it out")
         );
     }
-    let folder = named.cloned().or_else(|| Store::default_dir(|name| std::env::var_os(name))).ok_or_else(|| {
-        Failure::message(
-            Kind::Environment,
-            "failed to choose a folder for the store: neither XDG_DATA_HOME nor HOME is set; name one with --store DIR",
-        )
-    })?;
+    let folder =
+        named.cloned().or_else(|| Store::default_dir(|name| std::env::var_os(name))).ok_or_else(|| {
+            let faults = UserFolder::faults(&Store::DEFAULTS, |name| std::env::var_os(name));
+            Failure::message(Kind::Environment, format!("failed to choose a folder for the store: {faults}"))
+                .remedy("set one of them to an absolute path, or name a folder with --store DIR")
+        })?;
     // Another process finds the store of the environment again.
     if let Some(named) =
         named.filter(|named| std::env::var_os(VARIABLE).as_deref() != Some(named.as_os_str()))

@@ -3,6 +3,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use netduel_model::user_folder::UserFolder;
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, mkdirat, openat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -14,7 +15,7 @@ pub(crate) fn folders() -> Vec<PathBuf> {
     if user.is_root() {
         folders.push(PathBuf::from("/run/netduel"));
     }
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    let runtime = UserFolder::Runtime.path(|name| std::env::var_os(name));
     folders.extend(runtime.map(|path| path.join("netduel")));
     folders.push(std::env::temp_dir().join(format!("netduel-{}", user.as_raw())));
     folders

@@ -398,6 +398,8 @@ fn default_folder_follows_the_environment() {
     let empty = [("NETDUEL_STORE", ""), ("XDG_DATA_HOME", "relative"), ("HOME", "/home-of-user")];
     assert_eq!(folder(&empty), Some(PathBuf::from("/home-of-user/.local/share/netduel")));
     assert_eq!(folder(&[]), None);
+    // It would be another store in each current folder.
+    assert_eq!(folder(&[("XDG_DATA_HOME", "relative"), ("HOME", "home")]), None);
 }
 
 #[test]

@@ -13,6 +13,7 @@ use netduel_azure::template;
 use netduel_model::bed::Bed;
 use netduel_model::bed::prefix::Prefix;
 use netduel_model::shell;
+use netduel_model::user_folder::UserFolder;
 
 use super::bed_file::{read_bed, read_text};
 use super::document::print_beds;
@@ -268,11 +269,12 @@ impl Files {
 
 /// Reads the public key of a bed.
 fn read_key(path: &str) -> Result<PublicKey, Failure> {
-    let home = || std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+    let home = || UserFolder::Home.path(|name| std::env::var_os(name));
     let path = match path.strip_prefix("~/") {
         Some(rest) => home().map(|home| home.join(rest)).ok_or_else(|| {
-            let text = format!("failed to find {path}: HOME is not set");
-            Failure::message(Kind::Environment, text).remedy("set it, or write `ssh_key` as an absolute path")
+            let fault = UserFolder::faults(&[UserFolder::Home], |name| std::env::var_os(name));
+            Failure::message(Kind::Environment, format!("failed to find {path}: {fault}"))
+                .remedy("set it to an absolute path, or write `ssh_key` as one")
         })?,
         None => PathBuf::from(path),
     };

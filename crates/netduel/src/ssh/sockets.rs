@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use netduel_model::user_folder::UserFolder;
 use rustix::fs::OFlags;
 
 use super::obstacle::Obstacle;
@@ -28,7 +29,7 @@ impl SocketFolder {
     pub fn new() -> Result<Self, Obstacle> {
         let bytes = netduel_sys::random::bytes16().map_err(Obstacle::Random)?;
         let name = format!("{PREFIX}{}-{:016x}", std::process::id(), u128::from_le_bytes(bytes) as u64);
-        let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+        let runtime = UserFolder::Runtime.path(|name| std::env::var_os(name));
         let places = runtime.into_iter().chain([std::env::temp_dir(), PathBuf::from("/tmp")]);
         let mut failure = None;
         for place in places.filter(|place| place.is_absolute()) {

@@ -174,6 +174,37 @@ fn empty_store_of_the_environment_is_none_and_an_empty_option_is_refused() {
 }
 
 #[test]
+fn relative_folder_of_the_environment_is_none_and_nothing_is_created_in_the_current_one() {
+    let bench = Bench::new();
+    let plan = bench.plan("");
+    let run = |words: &[&str], home: &str| {
+        let mut command = bench.netduel(words);
+        command.env("NETDUEL_STORE", "").env("HOME", home);
+        for variable in ["XDG_DATA_HOME", "XDG_STATE_HOME"] {
+            command.env(variable, "data");
+        }
+        Finished::from(command.output().unwrap())
+    };
+    for (words, variable) in [
+        (&["runs"][..], "XDG_DATA_HOME"),
+        (&["report", "last"], "XDG_DATA_HOME"),
+        (&["pair", "--list"], "XDG_STATE_HOME"),
+        (&["pair", "--forget", "far"], "XDG_STATE_HOME"),
+    ] {
+        let error = run(words, "home").expect_code(3).stderr;
+        let fault =
+            format!("{variable} is the relative path `data` and HOME is the relative path `home`; set");
+        assert!(error.contains(&fault) && error.contains("to an absolute path, or"), "{words:?}: {error}");
+    }
+    // The specification has a relative path ignored: the next one counts.
+    let home = bench.path().join("home");
+    let listed = run(&["runs"], home.to_str().unwrap()).expect_code(0).stdout;
+    assert!(listed.contains(home.join(".local/share/netduel").to_str().unwrap()), "{listed}");
+    let left: Vec<_> = std::fs::read_dir(bench.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(left, [plan]);
+}
+
+#[test]
 fn out_is_a_file_or_a_folder_by_its_name_for_every_command() {
     let bench = Bench::new();
     stored(&bench, "old-1");

@@ -12,6 +12,7 @@ mod rust;
 mod source;
 mod spaces;
 mod tree;
+mod user_folders;
 mod violation;
 
 use anyhow::Result;
@@ -24,12 +25,13 @@ use violation::Violation;
 type Rules = fn(&Tree, &mut Vec<Violation>);
 
 /// Every group. Each is a file of this module.
-const RULES: [Rules; 9] = [
+const RULES: [Rules; 10] = [
     rust::check,
     panics::check,
     spaces::check,
     messages::check,
     command_lines::check,
+    user_folders::check,
     circles::check,
     dependencies::check,
     documents::check,
