@@ -175,8 +175,10 @@ impl Store {
     /// That of the system.
     pub fn usage(&self, id: &RunId) -> Result<Usage, StoreError> {
         let path = self.file_of(id.as_str());
-        let metadata =
-            fs::metadata(&path).map_err(|source| StoreError::of("read the size of", &path, source))?;
+        // A link to no file has a size of its own.
+        let metadata = fs::metadata(&path)
+            .or_else(|_| fs::symlink_metadata(&path))
+            .map_err(|source| StoreError::of("read the size of", &path, source))?;
         Ok(Usage { bytes: metadata.len(), disk_bytes: metadata.blocks().saturating_mul(BLOCK) })
     }
 

@@ -1,6 +1,6 @@
 //! Opens run files. A pipe may never have a writer and a device may have no end, so that only regular files are read; nothing here knows
 //! their content.
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, FileType, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
@@ -36,19 +36,37 @@ fn opened(
         }
         _ => StoreError::of(operation, path, source),
     };
-    // Opening a pipe must not wait for its other end. Regular files do not have the flag.
+    // A listing opens each entry of a folder, and a device may act when it is opened.
+    match fs::metadata(path) {
+        Ok(found) => check_kind(path, found.file_type())?,
+        Err(error) if path.is_symlink() && error.kind() != io::ErrorKind::PermissionDenied => {
+            return Err(other(path, "a link to no file"));
+        }
+        // To open it has the same error.
+        Err(_) => {}
+    }
+    // Another one may have its name by now: opening a pipe must not wait for its other end. Regular files do not have the flag.
     let file =
         options.custom_flags((OFlags::NONBLOCK | flags).bits().cast_signed()).open(path).map_err(failed)?;
-    let kind = file.metadata().map_err(failed)?.file_type();
-    if kind.is_file() {
-        return Ok(file);
-    }
+    check_kind(path, file.metadata().map_err(failed)?.file_type())?;
+    Ok(file)
+}
+
+/// Refuses what is no regular file.
+fn check_kind(path: &Path, kind: FileType) -> Result<(), StoreError> {
     let what = match kind {
+        kind if kind.is_file() => return Ok(()),
         kind if kind.is_dir() => "a folder",
         kind if kind.is_fifo() => "a pipe",
         kind if kind.is_char_device() || kind.is_block_device() => "a device",
         _ => "no regular file",
     };
-    let reason = format!("it is {what}; name a regular file, for example a copy of what it yields");
-    Err(StoreError::NotARun { path: path.to_owned(), reason })
+    Err(other(path, what))
+}
+
+fn other(path: &Path, what: &str) -> StoreError {
+    let reason = format!(
+        "it is {what}; name a regular file, for example a copy of what it yields, and move what is none out of the store"
+    );
+    StoreError::NotARun { path: path.to_owned(), reason }
 }

@@ -308,7 +308,7 @@ impl Store {
     }
 
     /// All runs, those that were begun last first, copies after them. Runs that start in the future come after all others, and those that
-    /// cannot be read come last.
+    /// cannot be read come last. Everything with the name of a run file is listed: a folder or a pipe is one that cannot be read.
     ///
     /// # Errors
     /// [`StoreError`] when the folder cannot be read.
@@ -423,12 +423,10 @@ impl Store {
         };
         for entry in entries {
             let path = PathBuf::from(entry.map_err(failed)?.file_name());
-            // A pipe would block its reader, and a link without a target is no run.
-            let is_file = || fs::metadata(self.folder.join(&path)).is_ok_and(|metadata| metadata.is_file());
+            // What is no file, as a folder or a pipe, cannot be read as a run, which its reader states.
             if path.extension().is_some_and(|end| end == EXTENSION)
                 && let Some(stem) = path.file_stem().and_then(|stem| stem.to_str())
                 && let Ok(id) = RunId::new(stem)
-                && is_file()
             {
                 ids.push(id);
             }

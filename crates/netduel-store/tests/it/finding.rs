@@ -153,19 +153,36 @@ fn copy_of_a_stored_run_is_marked_and_comes_after_it() {
 }
 
 #[test]
-fn pipe_and_dangling_link_in_the_store_are_no_runs() {
+fn what_is_no_file_is_listed_as_a_run_that_cannot_be_read() {
     let (_folder, store) = store_with(&[("demo-1", 30)]);
-    std::os::unix::fs::symlink("nowhere", store.folder().join("link-1.netduel")).expect("a link");
-    let pipe = store.folder().join("pipe-1.netduel");
-    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
-        .expect("a pipe");
-    // A reader of the pipe would wait for ever.
-    let listed: Vec<_> = store.list().expect("a listing").iter().map(|run| run.id.to_string()).collect();
-    assert_eq!(listed, ["demo-1"]);
-    for name in ["pipe", "link", "pipe-1", "link-1"] {
-        let error = store.read(name).expect_err("no run").to_string();
-        assert!(error.contains("no run has a similar name"), "{error}");
+    let path = |name: &str| store.folder().join(format!("{name}.netduel"));
+    for (name, target) in [("link-1", "nowhere"), ("loop-1", "loop-1.netduel")] {
+        std::os::unix::fs::symlink(target, path(name)).expect("a link");
     }
+    std::fs::create_dir(path("folder-1")).expect("a folder");
+    // A reader of the pipe would wait for ever.
+    let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
+    rustix::fs::mknodat(rustix::fs::CWD, path("pipe-1"), kind, mode, 0).expect("a pipe");
+    let listed = store.list().expect("a listing");
+    let names: Vec<_> = listed.iter().map(|run| run.id.as_str()).collect();
+    assert_eq!(names, ["demo-1", "folder-1", "link-1", "loop-1", "pipe-1"]);
+    for (run, what) in listed.iter().skip(1).zip(["a folder", "a link", "a link", "a pipe"]) {
+        let error = run.contents.as_ref().expect_err("no run").to_string();
+        assert!(error.contains(&format!("it is {what}")) && error.contains("out of the store"), "{error}");
+        // It is found by its name, and neither read, written nor deleted.
+        let name = run.id.as_str();
+        for error in [
+            store.read(name).map(drop),
+            store.verify(name).map(drop),
+            store.resume(&run.id).map(drop),
+            store.remove(name).map(drop),
+            store.annotate(name, |_| {}).map(drop),
+        ] {
+            assert!(matches!(error, Err(StoreError::NotARun { .. })), "{name}: {error:?}");
+        }
+        store.usage(&run.id).expect("it has a size");
+    }
+    assert_eq!(store.read("last").expect("it is there").header.id.as_str(), "demo-1");
 }
 
 #[test]

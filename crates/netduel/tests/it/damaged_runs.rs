@@ -1,5 +1,7 @@
 //! A run file that changed on the disk: every listing and report says so, and no figure contains the changed records.
-use crate::support::{Bench, LATENCY, TWO_PATHS, short_plan};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+use crate::support::{Bench, LATENCY, TWO_PATHS, short_plan, stored};
 
 /// Changes one bit of the second trial's record.
 fn damage(file: &std::path::Path) -> usize {
@@ -108,6 +110,27 @@ fn incomplete_record_is_named_by_every_listing_and_report() {
         let words = both.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words.contains("incomplete run file"), "{format}: {both}");
     }
+}
+
+#[test]
+fn folder_and_pipe_with_the_name_of_a_run_file_are_named_by_every_listing() {
+    let bench = Bench::new();
+    stored(&bench, "old-1");
+    std::fs::create_dir(bench.store().join("folder-1.netduel")).unwrap();
+    let pipe = bench.store().join("pipe-1.netduel");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let listed = bench.run(["runs"]).expect_code(0).stdout;
+    let json = bench.run(["runs", "--json"]).expect_code(0).stdout;
+    let verified = bench.run(["runs", "verify"]).expect_code(5).stdout;
+    let history = bench.run(["history", "old-1"]).stderr;
+    for (name, what) in [("folder-1", "it is a folder; "), ("pipe-1", "it is a pipe; ")] {
+        for text in [&listed, &json, &verified, &history] {
+            assert!(text.contains(name) && text.contains(what), "{name}: {text}");
+        }
+    }
+    assert!(verified.contains("old-1: ") && verified.lines().count() == 3, "{verified}");
+    let used = bench.run(["runs", "du"]).expect_code(0).stdout;
+    assert!(used.contains("pipe-1") && used.contains("old-1"), "{used}");
 }
 
 /// Every format of a report and a history states what is wrong with the file; a format without a place for it does so on standard error.
