@@ -16,6 +16,7 @@ pub mod data_ports;
 pub mod dpdk;
 pub mod event;
 pub mod failover;
+pub mod file_error;
 pub mod ids;
 pub mod json_text;
 pub mod lab;

@@ -6,6 +6,7 @@ use netduel_model::plan::ResolvedPlan;
 use netduel_model::workload::SAMPLE_INTERVAL_NS;
 use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
 use rustix::io::{Errno, retry_on_intr};
+use rustix::process::{Resource, getrlimit};
 
 /// The parts that every trial has: two observations with driver counters, and histograms of at most some thousand pairs.
 const BASE_BYTES: u64 = 1 << 20;
@@ -42,6 +43,10 @@ pub(crate) fn trial_bytes_max(plan: &ResolvedPlan) -> u64 {
 /// Reserves space beyond the end of a file without changing its length. On a file system without reservation only the free space is checked,
 /// which another program may use before the trial is stored.
 pub(crate) fn reserve(file: &File, end: u64, bytes: u64) -> io::Result<()> {
+    // Not every file system compares a reservation with the limit, and a record beyond it is refused when the trial has been made.
+    if getrlimit(Resource::Fsize).current.is_some_and(|limit| end.saturating_add(bytes) > limit) {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
     // A signal (Ctrl-C) during the call must not fail it: the coordinator decides how a run is interrupted.
     match retry_on_intr(|| fallocate(file, FallocateFlags::KEEP_SIZE, end, bytes)) {
         Ok(()) => Ok(()),

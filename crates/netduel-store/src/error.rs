@@ -3,6 +3,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use netduel_model::PROGRAM;
+use netduel_model::file_error;
 use netduel_model::ids::RunId;
 
 use crate::format::{EXTENSION, FORMAT};
@@ -14,10 +15,10 @@ pub const SIZE_MAX: u64 = 4 << 30;
 /// A failure of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The file system is full. Records stored before are intact.
+    /// The file system is full, or the file as large as it may be. Records stored before are intact.
     #[error(
-        "failed to {operation} {}: the disk is full or the quota is used up{}; make room \
-         and resume the run, or choose another disk with --store: {source}", path.display(), needed(*needed_bytes)
+        "failed to {operation} {}: {}{}; {} and resume the run, or choose another disk with --store: {source}",
+        path.display(), full(source), needed(*needed_bytes), room(source)
     )]
     Full {
         /// The operation.
@@ -29,10 +30,10 @@ pub enum StoreError {
         /// The kernel's error.
         source: io::Error,
     },
-    /// The file system is full before the first record of a new run.
+    /// As [`Self::Full`], before the first record of a new run.
     #[error(
-        "failed to create run {}: the disk is full or the quota is used up{}; make room and \
-         start the run again, or choose another disk with --store: {source}", path.display(), needed(*needed_bytes)
+        "failed to create run {}: {}{}; {} and start the run again, or choose another disk with --store: {source}",
+        path.display(), full(source), needed(*needed_bytes), room(source)
     )]
     FullAtStart {
         /// The file that would have been created.
@@ -42,10 +43,10 @@ pub enum StoreError {
         /// The kernel's error.
         source: io::Error,
     },
-    /// The file system is full when a stored run is changed. The run is as it was.
+    /// As [`Self::Full`], when a stored run is changed. The run is as it was.
     #[error(
-        "failed to {operation} {}: the disk is full or the quota is used up{}; the run is as it was; make room \
-         and repeat the command: {source}", path.display(), needed(*needed_bytes)
+        "failed to {operation} {}: {}{}; the run is as it was; {} and repeat the command: {source}",
+        path.display(), full(source), needed(*needed_bytes), room(source)
     )]
     FullAtChange {
         /// The operation.
@@ -68,7 +69,7 @@ pub enum StoreError {
         source: io::Error,
     },
     /// Any other error of the kernel.
-    #[error("failed to {operation} {}: {source}{}", path.display(), file_or_folder_remedy(source))]
+    #[error("failed to {operation} {}: {source}; {}", path.display(), file_or_folder_remedy(source))]
     Io {
         /// The operation.
         operation: &'static str,
@@ -220,6 +221,21 @@ fn needed(bytes: Option<u64>) -> String {
     bytes.map_or_else(String::new, |bytes| format!(" ({bytes} bytes are needed)"))
 }
 
+/// What leaves no room.
+fn full(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::FileTooLarge => "the file would exceed the limit of file sizes",
+        _ => "the disk is full or the quota is used up",
+    }
+}
+
+fn room(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::FileTooLarge => file_error::RAISE_FILE_SIZE,
+        _ => "make room",
+    }
+}
+
 fn permission_remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::ReadOnlyFilesystem => "choose another folder with --store",
@@ -227,13 +243,13 @@ fn permission_remedy(error: &io::Error) -> &'static str {
     }
 }
 
-fn file_or_folder_remedy(error: &io::Error) -> &'static str {
+fn file_or_folder_remedy(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
-            "; it is not a folder, or lies below a file: choose another folder with --store"
+            "it is not a folder, or lies below a file: choose another folder with --store".to_owned()
         }
-        io::ErrorKind::IsADirectory => "; write the name of a run, or the file of one",
-        _ => "",
+        io::ErrorKind::IsADirectory => "write the name of a run, or the file of one".to_owned(),
+        _ => file_error::remedy(file_error::to_write(error), "choose another folder with --store"),
     }
 }
 
@@ -332,7 +348,7 @@ impl StoreError {
     ) -> Self {
         let path = path.to_owned();
         match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
                 Self::Full { operation, path, needed_bytes, source }
             }
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
@@ -359,6 +375,18 @@ mod tests {
         ] {
             let unknown = error.to_string();
             assert!(unknown.contains("make room") && !unknown.contains("bytes"), "{unknown}");
+        }
+    }
+
+    #[test]
+    fn limit_of_file_sizes_is_named_as_such() {
+        let error = || io::Error::from(io::ErrorKind::FileTooLarge);
+        let of = || StoreError::for_space("store a trial in", Path::new("x"), 7, error());
+        for error in [of(), of().at_start(Path::new("x")), of().at_change("change run", Path::new("x"))] {
+            let text = error.to_string();
+            let is_named =
+                text.contains("x: the file would exceed the limit of file sizes (7 bytes are needed); ");
+            assert!(is_named && text.contains("raise the limit of file sizes (`ulimit -f`"), "{text}");
         }
     }
 

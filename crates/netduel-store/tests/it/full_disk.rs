@@ -5,6 +5,7 @@ use std::io::Write;
 use netduel_model::run::RunEnd;
 use netduel_store::{Store, StoreError};
 use netduel_test_support::skip;
+use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::{child, sample};
 
@@ -86,6 +87,34 @@ fn child_fills_the_disk() {
     writer.end(&RunEnd::Interrupted).expect("there is room");
     let run = store.read("last").expect("it can be read");
     assert_eq!((run.trials.len() as u32, run.end), (stored + 1, Some(RunEnd::Interrupted)));
+}
+
+#[test]
+fn limit_of_file_sizes_is_detected_before_a_trial() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let child = child::command(&[], "full_disk::child_has_a_limit_of_file_sizes", folder.path()).output();
+    let output = child.expect("the child runs");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
+    let run = Store::at(folder.path()).read("last").expect("it can be read");
+    assert_eq!((run.trials.len(), run.end), (1, Some(RunEnd::Interrupted)));
+}
+
+#[test]
+fn child_has_a_limit_of_file_sizes() {
+    let Some(folder) = child::folder() else { return };
+    let store = Store::open(folder).expect("the folder is there");
+    let mut writer = store.create(&sample::header("limited")).expect("a run is created");
+    writer.reserve().expect("there is room");
+    writer.trial(&sample::trial(0)).expect("there is room");
+    let length = std::fs::metadata(writer.path()).expect("the file is there").len();
+    // Room for the end, and not for a trial.
+    let limit = Some(length + (64 << 10));
+    setrlimit(Resource::Fsize, Rlimit { current: limit, maximum: limit }).expect("a limit may be lowered");
+    let error = writer.reserve().expect_err("the limit is lower");
+    assert!(matches!(error, StoreError::Full { .. }), "{error}");
+    assert!(error.to_string().contains("the limit of file sizes"), "{error}");
+    writer.end(&RunEnd::Interrupted).expect("there is room for the end");
 }
 
 #[test]
