@@ -2,12 +2,12 @@
 use netduel_agent::{AgentWork, Monotonic};
 use netduel_sys::local_bind::LocalBind;
 
-use crate::exit::{Failure, Kind, OrFail as _};
+use crate::exit::{Failure, Kind, OrFail as _, unread};
 
 /// Prints the SHA-256 of this program's file.
 pub fn print_checksum() -> Result<(), Failure> {
     let checksum = crate::ssh::own_checksum().map_err(|error| {
-        Failure::caused(Kind::Environment, format!("failed to read the file of this program: {error}"), error)
+        unread(Kind::Environment, "read the file of this program", error, "install netduel again")
     })?;
     crate::console::print_exact(&format!("{checksum}\n"))
 }

@@ -21,7 +21,7 @@ use netduel_store::format::{FORMAT, upgrade};
 use crate::cli::shared::GateArgs;
 use crate::cli::stored::{CompareArgs, Format};
 use crate::console::{json, print_json, tell};
-use crate::exit::{Failure, Kind};
+use crate::exit::{Failure, Kind, unread};
 use crate::gate;
 use crate::input_file;
 use crate::pipeline;
@@ -156,12 +156,8 @@ impl Source {
             // A name without a file is repeated, as that of a run which does not exist.
             let is_missing = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
             let shown = if is_missing { path.to_owned() } else { numbered_baseline(path) };
-            let text = format!("failed to read the baseline {}: {error}", shown.display());
-            if is_missing {
-                Failure::caused(Kind::NoSuchRun, text, error).remedy(MAKE_BASELINE)
-            } else {
-                Failure::caused(Kind::Store, text, error)
-            }
+            let kind = if is_missing { Kind::NoSuchRun } else { Kind::Store };
+            unread(kind, format!("read the baseline {}", shown.display()), error, MAKE_BASELINE)
         })?;
         let baseline = Baseline::parse(&text, FORMAT, upgrade).map_err(|error| {
             let shown = numbered_baseline(path);

@@ -3,7 +3,7 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use netduel_report::words;
 
-use crate::exit::{Failure, Kind};
+use crate::exit::{Failure, Kind, unread};
 use crate::signal::unless_interrupted;
 
 /// Asks a question; refuses without a terminal. `command` is the one that needs `--yes` then. A signal ends the wait also where the command
@@ -17,8 +17,7 @@ pub fn confirmed(command: &str, question: &str) -> Result<bool, Failure> {
     // The terminal may be closed; then there is no answer either.
     drop(write!(terminal, "{} [y/N] ", words::plain(question)).and_then(|()| terminal.flush()));
     let answer = unless_interrupted(read_answer).and_then(Option::transpose).map_err(|error| {
-        let text = format!("failed to read the answer to {command}: {error}");
-        Failure::caused(Kind::Environment, text, error)
+        unread(Kind::Environment, format!("read the answer to {command}"), error, "add --yes")
     })?;
     let Some(answer) = answer else {
         // The cursor is behind the question.

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use netduel_report::json::error::ErrorDocument;
 use netduel_report::words;
 
-use crate::exit::{Failure, Kind};
+use crate::exit::{Failure, Kind, unwritten};
 use crate::program;
 use crate::redaction;
 use netduel_model::pairing::without_strings;
@@ -63,8 +63,7 @@ pub fn print_help(help: &clap::Error) -> Result<(), Failure> {
 fn printed(result: std::io::Result<()>) -> Result<(), Failure> {
     match result {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            let text = format!("failed to write to standard output: {error}");
-            Err(Failure::caused(Kind::Store, text, error))
+            Err(unwritten(Kind::Store, "write to standard output", error, "redirect it to another place"))
         }
         _ => Ok(()),
     }

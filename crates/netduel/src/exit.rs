@@ -1,8 +1,10 @@
 //! How a command fails: an error for people and a documented exit code for scripts (`docs/exit-codes.md`).
 use std::error::Error;
 use std::fmt;
+use std::io;
 
 use netduel_control::coordinator::RunErrorKind;
+use netduel_model::file_error;
 use netduel_report::json::envelope::ErrorInfo;
 
 pub use netduel_agent::chain;
@@ -149,10 +151,22 @@ impl fmt::Display for Failure {
 }
 
 /// A thread that could not be started.
-pub fn no_thread(doing: &str, error: std::io::Error) -> Failure {
+pub fn no_thread(doing: &str, error: io::Error) -> Failure {
     Failure::caused(Kind::Environment, format!("failed to start a thread to {doing}: {error}"), error).remedy(
         "raise the limit of threads (`ulimit -u`, TasksMax= of the service, pids.max of a container, kernel.threads-max)",
     )
+}
+
+/// What could not be read. `doing`: the operation and its object. `otherwise`: what helps whatever the cause is; the remedy of the cause precedes it.
+pub fn unread(kind: Kind, doing: impl fmt::Display, error: io::Error, otherwise: &str) -> Failure {
+    let remedy = file_error::remedy(file_error::to_read(&error), otherwise);
+    Failure::caused(kind, format!("{FAILED_TO}{doing}: {error}"), error).remedy(remedy)
+}
+
+/// As [`unread`], about what could not be written, created or removed.
+pub fn unwritten(kind: Kind, doing: impl fmt::Display, error: io::Error, otherwise: &str) -> Failure {
+    let remedy = file_error::remedy(file_error::to_write(&error), otherwise);
+    Failure::caused(kind, format!("{FAILED_TO}{doing}: {error}"), error).remedy(remedy)
 }
 
 /// Attaches an exit code to an error: `store.list().kind(Kind::Store)?`.
@@ -173,18 +187,18 @@ mod tests {
 
     #[derive(Debug, thiserror::Error)]
     #[error("failed to open x: {0}")]
-    struct Outer(#[source] std::io::Error);
+    struct Outer(#[source] io::Error);
 
     #[test]
     fn cause_is_printed_once() {
-        let outer = Outer(std::io::Error::other("no such thing"));
+        let outer = Outer(io::Error::other("no such thing"));
         let failure = Failure::new(Kind::Store, anyhow::Error::new(outer).context("the run stopped"));
         assert_eq!(failure.to_string(), "the run stopped: failed to open x: no such thing");
     }
 
     #[test]
     fn error_of_a_document_has_its_innermost_cause_and_its_remedy_in_the_message() {
-        let outer = Outer(std::io::Error::other("no such thing"));
+        let outer = Outer(io::Error::other("no such thing"));
         let info = Failure::new(Kind::Store, outer).remedy("make x").info();
         assert_eq!(info.message, "failed to open x: no such thing; make x");
         assert_eq!(info.cause.as_deref(), Some("no such thing"));
@@ -193,13 +207,13 @@ mod tests {
 
     #[test]
     fn message_with_the_text_of_its_cause_keeps_the_cause_apart() {
-        let denied = std::io::Error::other("permission denied");
+        let denied = io::Error::other("permission denied");
         let info = Failure::caused(Kind::Store, format!("failed to write x: {denied}; use y"), denied).info();
         assert_eq!(
             (info.message.as_str(), info.cause.as_deref()),
             ("failed to write x: permission denied; use y", Some("permission denied"))
         );
-        let whole = std::io::Error::other("find lab x");
+        let whole = io::Error::other("find lab x");
         assert_eq!(Failure::caused(Kind::Lab, format!("failed to {whole}"), whole).info().cause, None);
     }
 

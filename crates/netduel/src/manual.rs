@@ -16,7 +16,7 @@ use crate::cli::shared::StoreArgs;
 use crate::cli::{Cli, Completable};
 use crate::compare::PUBLISHED;
 use crate::console::{print, print_exact};
-use crate::exit::{EXIT_STATUS, Failure, Kind, OrFail as _};
+use crate::exit::{EXIT_STATUS, Failure, Kind, OrFail as _, unwritten};
 use crate::output_file::{self, Readers};
 use crate::quick::known;
 use crate::run_store::{open_store, store_failure};
@@ -127,8 +127,12 @@ fn conditions(plan: &ResolvedPlan, sides: Sides) -> Vec<String> {
 /// Writes a man page for the program and for each command.
 pub fn pages(folder: &Path) -> Result<(), Failure> {
     output_file::create_folder(folder).and_then(|()| write_pages(folder)).map_err(|error| {
-        let text = format!("failed to write man pages to {}: {error}", folder.display());
-        Failure::caused(Kind::Store, text, error)
+        unwritten(
+            Kind::Store,
+            format!("write man pages to {}", folder.display()),
+            error,
+            "name another folder",
+        )
     })?;
     print(&format!("man pages are in {}\n", folder.display()))
 }

@@ -10,7 +10,7 @@ use netduel_report::github::{self, SUMMARY_BYTES_MAX};
 use netduel_report::markdown;
 
 use crate::console::{is_in_workflow, tell, tell_command};
-use crate::exit::Failure;
+use crate::exit::{Failure, Kind, unwritten};
 use crate::{output_file, redaction};
 
 /// The file of the step summary.
@@ -38,7 +38,9 @@ pub fn summarize(checks: &Checks, document: &Document, decided: Result<&Option<S
     };
     let decision = decision.map(|text| redaction::text(&text));
     if let Err(error) = append(&path, &markdown::page(document), decision.as_deref(), &checks.command) {
-        tell(&format!("warning: failed to write the step summary {}: {error}", path.display()));
+        let doing = format!("write the step summary {}", path.display());
+        let failure = unwritten(Kind::Store, doing, error, "let GITHUB_STEP_SUMMARY name another file");
+        tell(&format!("warning: {failure}"));
     }
 }
 

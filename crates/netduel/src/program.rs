@@ -54,6 +54,9 @@ pub fn keeper_command() -> KeeperCommand {
     KeeperCommand { program: path(), words: vec!["lab-keeper".to_owned()] }
 }
 
+/// What helps where a file of [`state_folder`] cannot be read or written.
+pub const OTHER_STATE_FOLDER: &str = "set XDG_STATE_HOME to another folder";
+
 /// The folder for data that is neither a run nor a setting: identity, pairings, templates of beds, records of changes of Azure.
 pub fn state_folder() -> Result<PathBuf, Failure> {
     const FOLDERS: [UserFolder; 2] = [UserFolder::State, UserFolder::Home];

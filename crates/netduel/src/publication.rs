@@ -10,7 +10,7 @@ use netduel_report::png;
 
 use crate::cli::publication::PublicationArgs;
 use crate::console::tell;
-use crate::exit::{Failure, Kind};
+use crate::exit::{Failure, Kind, unread};
 use crate::input_file::{read, read_text};
 
 /// The key of a plan that names a logo.
@@ -74,8 +74,8 @@ pub fn tell_adjustments(publication: &Publication) {
 fn commentary(path: &Path) -> Result<String, Failure> {
     let text = read_text(path, COMMENTARY_LEN_MAX).map_err(|error| {
         let limit = COMMENTARY_LEN_MAX >> 10;
-        unusable("--commentary", path, error)
-            .remedy(format!("name a Markdown file of at most {limit} KiB in UTF-8"))
+        let otherwise = format!("name a Markdown file of at most {limit} KiB in UTF-8");
+        unusable("--commentary", path, error, &otherwise)
     })?;
     if netduel_model::pairing::without_strings(&text) != text {
         let file = path.display();
@@ -87,12 +87,12 @@ fn commentary(path: &Path) -> Result<String, Failure> {
 }
 
 fn logo_of_option(path: &Path) -> Result<String, Failure> {
-    logo(path).map_err(|error| unusable("--logo", path, error).remedy(png::remedy()))
+    logo(path).map_err(|error| unusable("--logo", path, error, &png::remedy()))
 }
 
 /// The file of an option cannot be read, or is not what the option takes.
-fn unusable(option: &str, path: &Path, error: io::Error) -> Failure {
-    Failure::caused(Kind::Usage, format!("failed to read {option} {}: {error}", path.display()), error)
+fn unusable(option: &str, path: &Path, error: io::Error, otherwise: &str) -> Failure {
+    unread(Kind::Usage, format!("read {option} {}", path.display()), error, otherwise)
 }
 
 /// A logo as the report holds it.

@@ -16,13 +16,16 @@ use crate::cli::publication::PrintingArgs;
 use crate::cli::shared::is_standard_output;
 use crate::cli::stored::Format;
 use crate::console::{as_printed, json, json_without_commands, page_layout, plain_lines, print_exact};
-use crate::exit::{Failure, Kind};
+use crate::exit::{Failure, Kind, unwritten};
 use crate::output_file::{self, Readers};
 use crate::pdf::{self, Browser};
 use crate::program;
 
 pub use page::page;
 pub use several::{conclude, destinations, formats, write_and_print, write_each};
+
+/// What helps where a file of `--out` cannot be written.
+pub const ANOTHER_PLACE: &str = "choose another place with --out";
 
 /// Destination and format of a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,8 +147,7 @@ impl Destination {
             return Ok(());
         };
         output_file::create_folder(folder).map_err(|error| {
-            let text = format!("failed to create the folder {}: {error}", folder.display());
-            Failure::caused(Kind::Store, text, error).remedy("choose another place with --out")
+            unwritten(Kind::Store, format!("create the folder {}", folder.display()), error, ANOTHER_PLACE)
         })
     }
 }
@@ -313,8 +315,7 @@ fn is_missing(folder: &Path) -> bool {
 }
 
 fn cannot_write(path: &Path, error: io::Error) -> Failure {
-    Failure::caused(Kind::Store, format!("failed to write {}: {error}", path.display()), error)
-        .remedy("choose another place with --out")
+    unwritten(Kind::Store, format!("write {}", path.display()), error, ANOTHER_PLACE)
 }
 
 #[cfg(test)]

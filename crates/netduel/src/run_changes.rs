@@ -16,8 +16,9 @@ use netduel_store::{DamagedRecord, Imported, Integrity, LAST, Store, StoreError,
 use crate::cli::shared::{StoreArgs, TagArgs, is_standard_output};
 use crate::cli::stored::RunsAction;
 use crate::console::{print, print_json, print_lines, tell};
-use crate::exit::{Failure, Kind, OrFail as _};
+use crate::exit::{Failure, Kind, OrFail as _, unwritten};
 use crate::output_file::{self, Readers};
+use crate::report_file::ANOTHER_PLACE;
 use crate::run_store::{command_of, for_store, open_store, store_failure, writable_store};
 use crate::shown_runs::{ShownRuns, number_file};
 use crate::{program, redaction};
@@ -226,10 +227,8 @@ fn export(
         None => unused(PathBuf::from(format!("{id}.{EXTENSION}")))?,
     };
     // As in the store: it has all that is known of the hosts.
-    output_file::write(&file, &bytes, Readers::Owner).map_err(|error| {
-        Failure::caused(Kind::Store, format!("failed to write {}: {error}", file.display()), error)
-            .remedy("choose another place with --out")
-    })?;
+    output_file::write(&file, &bytes, Readers::Owner)
+        .map_err(|error| unwritten(Kind::Store, format!("write {}", file.display()), error, ANOTHER_PLACE))?;
     let command = redaction::text(&open_command(&file));
     let file = redaction::text(&file.display().to_string());
     if json {
@@ -279,8 +278,8 @@ fn import(args: &StoreArgs, file: &Path, name: Option<&RunId>, json: bool) -> Re
             Failure::message(Kind::Store, text).remedy("choose another name with --name")
         }
         StoreError::Full { path, source, .. } | StoreError::FullAtStart { path, source, .. } => {
-            let text = format!("failed to import {} as {}: {source}", file.display(), path.display());
-            Failure::message(Kind::Store, text).remedy("make room there, or choose another disk with --store")
+            let doing = format!("import {} as {}", file.display(), path.display());
+            unwritten(Kind::Store, doing, source, "choose another disk with --store")
         }
         other => store_failure(other),
     })?;

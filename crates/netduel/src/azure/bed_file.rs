@@ -5,23 +5,21 @@ use netduel_model::bed::{self, Bed, RunBed};
 use netduel_model::plan::{self, BedFault, ResolvedPlan};
 use netduel_model::shell;
 
-use crate::exit::{Failure, Kind, OrFail as _};
+use crate::exit::{Failure, Kind, OrFail as _, unread};
 use crate::input_file;
 
 /// Longest bed file, bytes: a hundred times that of one with every key.
 const BED_LEN_MAX: usize = 64 << 10;
 
-/// Reads a regular text file of at most `most` bytes.
-pub fn read_text(what: &str, path: &Path, most: usize) -> Result<String, Failure> {
-    input_file::read_text(path, most).map_err(|error| {
-        let text = format!("failed to read the {what} {}: {error}", path.display());
-        Failure::caused(Kind::Usage, text, error)
-    })
+/// Reads a regular text file of at most `most` bytes. `otherwise`: what helps where it cannot be read, whatever the cause is.
+pub fn read_text(what: &str, path: &Path, most: usize, otherwise: &str) -> Result<String, Failure> {
+    input_file::read_text(path, most)
+        .map_err(|error| unread(Kind::Usage, format!("read the {what} {}", path.display()), error, otherwise))
 }
 
 /// Reads and checks a bed.
 pub fn read_bed(path: &Path) -> Result<Bed, Failure> {
-    let text = read_text("bed", path, BED_LEN_MAX)?;
+    let text = read_text("bed", path, BED_LEN_MAX, "name another bed file")?;
     bed::parse(&text, &path.display().to_string()).kind(Kind::Usage)
 }
 

@@ -1,6 +1,7 @@
 //! The host keys of the VMs of a bed, which ssh keeps beside the other files of the bed.
-use crate::exit::{Failure, Kind};
+use crate::exit::{Failure, Kind, unwritten};
 use crate::output_file;
+use crate::program;
 use crate::ssh::known_hosts_of_bed;
 
 /// Makes the folder in which ssh keeps them.
@@ -8,9 +9,8 @@ pub fn prepare(bed: &str) -> Result<(), Failure> {
     let file = known_hosts_of_bed(bed)?;
     let Some(folder) = file.parent() else { return Ok(()) };
     output_file::create_folder(folder).map_err(|error| {
-        let text = format!("failed to create the folder {}: {error}", folder.display());
-        Failure::caused(Kind::Store, text, error)
-            .remedy("free space or correct the permissions, or set XDG_STATE_HOME to another folder")
+        let doing = format!("create the folder {}", folder.display());
+        unwritten(Kind::Store, doing, error, program::OTHER_STATE_FOLDER)
     })
 }
 

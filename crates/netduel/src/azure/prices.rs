@@ -40,7 +40,7 @@ fn key(bed: &Bed) -> String {
 
 /// All prices; none when there is no file. A file that cannot be read is as good as none: a price is looked up again.
 fn read() -> BTreeMap<String, Entry> {
-    let text = file().and_then(|path| read_text("prices", &path, LEN_MAX));
+    let text = file().and_then(|path| read_text("prices", &path, LEN_MAX, "look them up again"));
     text.ok().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 

@@ -2,6 +2,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 
@@ -21,7 +22,7 @@ use super::known::{BED_DRAFT, BED_FILE, PARAMETERS};
 use super::session::{az, failed, now_unix_s};
 use super::{host_keys, known, old, prices, shown};
 use crate::console::{print_lines, tell};
-use crate::exit::{Failure, Kind, OrFail as _};
+use crate::exit::{Failure, Kind, OrFail as _, unwritten};
 use crate::output_file::{self, Readers};
 use crate::program;
 
@@ -239,12 +240,7 @@ impl Files {
         for (path, text) in &texts {
             output_file::create_folder(&folder)
                 .and_then(|()| output_file::replace(path, text.as_bytes(), Readers::Owner))
-                .map_err(|error| {
-                    let text = format!("failed to write {}: {error}", path.display());
-                    Failure::caused(Kind::Store, text, error).remedy(
-                        "free space or correct the permissions, or set XDG_STATE_HOME to another folder",
-                    )
-                })?;
+                .map_err(|error| unstored(path, error))?;
         }
         Ok(files)
     }
@@ -252,7 +248,7 @@ impl Files {
     /// Makes the draft of the bed its file.
     fn store_bed(&self) {
         if let Err(error) = fs::rename(&self.draft, &self.bed) {
-            tell(&format!("warning: failed to write {}: {error}", self.bed.display()));
+            tell(&format!("warning: {}", unstored(&self.bed, error)));
         }
     }
 
@@ -267,6 +263,11 @@ impl Files {
     }
 }
 
+/// A file of a bed that could not be written.
+fn unstored(path: &Path, error: io::Error) -> Failure {
+    unwritten(Kind::Store, format!("write {}", path.display()), error, program::OTHER_STATE_FOLDER)
+}
+
 /// Reads the public key of a bed.
 fn read_key(path: &str) -> Result<PublicKey, Failure> {
     let home = || UserFolder::Home.path(|name| std::env::var_os(name));
@@ -278,9 +279,8 @@ fn read_key(path: &str) -> Result<PublicKey, Failure> {
         })?,
         None => PathBuf::from(path),
     };
-    let text = read_text("public key", &path, TEXT_LEN_MAX).map_err(|failure| {
-        failure.remedy("name another file as `ssh_key` in the bed, or make one with `ssh-keygen -t ed25519`")
-    })?;
+    let otherwise = "name another file as `ssh_key` in the bed, or make one with `ssh-keygen -t ed25519`";
+    let text = read_text("public key", &path, TEXT_LEN_MAX, otherwise)?;
     PublicKey::parse(&text).map_err(|error| {
         let text = format!("failed to use the public key {}: {error}", path.display());
         Failure::caused(Kind::Usage, text, error)

@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, PathBufValueParser, TypedValueParser as _};
+use netduel_model::file_error;
 use netduel_model::plan::{Permissions, SshHost};
 use netduel_model::publication::Publication;
 use netduel_model::run::Annotations;
@@ -171,7 +172,10 @@ fn program_file(path: PathBuf) -> Result<PathBuf, String> {
             Err("it is not a file; name a netduel program, for example one that `cargo xtask dist` makes"
                 .to_owned())
         }
-        Err(error) => Err(error.to_string()),
+        Err(error) => {
+            let remedy = file_error::remedy(file_error::to_read(&error), "name another netduel program");
+            Err(format!("{error}; {remedy}"))
+        }
     }
 }
 

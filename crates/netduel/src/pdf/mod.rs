@@ -22,7 +22,7 @@ use netduel_sys::process::{ends_within, spawn_bound};
 use rustix::process::{Pid, PidfdFlags, Signal, geteuid, kill_process_group, pidfd_open};
 
 use crate::console::tell;
-use crate::exit::{Failure, Kind};
+use crate::exit::{Failure, Kind, unwritten};
 use crate::signal;
 
 pub use browser::Browser;
@@ -59,9 +59,9 @@ const OPTIONS: [&str; 13] = [
 /// Prints a page; the bytes of the PDF.
 pub fn print(page: &str, browser: &Browser) -> Result<Vec<u8>, Failure> {
     let stop = signal::interrupted().map_err(|error| signal::unheard("Ctrl-C", error))?;
-    let folder = PrivateFolder::new().map_err(|error| failed("create a folder for the browser", error))?;
+    let folder = PrivateFolder::new().map_err(|error| no_room("create a folder for the browser", error))?;
     let (source, target) = (folder.path().join("report.html"), folder.path().join("report.pdf"));
-    std::fs::write(&source, page).map_err(|error| failed("write the page for the browser", error))?;
+    std::fs::write(&source, page).map_err(|error| no_room("write the page for the browser", error))?;
     let version = version(browser, folder.path(), &stop)?;
     announce(browser, &version);
     let mut command = start(browser, folder.path());
@@ -137,7 +137,10 @@ fn finished(
     patience: Duration,
     stop: &Arc<AtomicBool>,
 ) -> Result<Messages, Failure> {
-    let start = |error| failed(&format!("start the browser {}", browser.path().display()), error);
+    let start = |error: io::Error| {
+        let text = format!("failed to start the browser {}: {error}", browser.path().display());
+        Failure::caused(Kind::Environment, text, error).remedy("name another browser with --browser")
+    };
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut child = spawn_bound(command).map_err(start)?;
     let (stdout, stderr) = (child.stdout.take().map(read), child.stderr.take().map(read));
@@ -190,8 +193,9 @@ fn read(mut pipe: impl io::Read + Send + 'static) -> io::Result<Receiver<String>
     Ok(receiver)
 }
 
-fn failed(what: &str, error: io::Error) -> Failure {
-    Failure::caused(Kind::Environment, format!("failed to {what}: {error}"), error)
+/// The folder for temporary files cannot have what the browser reads.
+fn no_room(doing: &str, error: io::Error) -> Failure {
+    unwritten(Kind::Environment, doing, error, "set TMPDIR to another folder")
 }
 
 /// The browser ended without a PDF; its messages say why.

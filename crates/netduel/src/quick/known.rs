@@ -13,7 +13,7 @@ use netduel_report::json::listing::{PairedServer, PairingAction, Pairings};
 use super::string_input::{self, STDIN, TEXT_LEN_MAX};
 use crate::cli::pair::{PairAction, PairArgs};
 use crate::console::{print, print_json, tell};
-use crate::exit::{Failure, Kind};
+use crate::exit::{self, Failure, Kind};
 use crate::input_file;
 use crate::output_file::{self, Readers};
 use crate::program;
@@ -21,6 +21,8 @@ use netduel_model::pairing::Pairing;
 
 /// How to pair with a server.
 pub const PAIR: &str = "run `netduel serve` there, and once `netduel pair -` here, which asks for the pairing string that it prints";
+/// What helps where the file of a pairing cannot be used.
+const ANOTHER: &str = "name another file with --pairing-file, or pair again with `netduel pair`";
 
 /// The folder of the pairings.
 fn folder() -> Result<PathBuf, Failure> {
@@ -35,7 +37,10 @@ fn file_of(name: &SocketName) -> Result<PathBuf, Failure> {
 pub fn read(path: &Path) -> Result<Pairing, Failure> {
     let text_of = |why: &dyn Display| format!("failed to read the pairing {}: {why}", path.display());
     let failed = |why: String| Failure::message(Kind::Usage, text_of(&why));
-    let unread = |error: std::io::Error| Failure::caused(Kind::Usage, text_of(&error), error);
+    let unread = |error: std::io::Error| {
+        let doing = format!("read the pairing {}", path.display());
+        exit::unread(Kind::Usage, doing, error, ANOTHER)
+    };
     // What is judged is the opened file: the path may name another one at the next moment.
     let file = input_file::open(path).map_err(unread)?;
     let metadata = file.metadata().map_err(unread)?;
@@ -44,7 +49,7 @@ pub fn read(path: &Path) -> Result<Pairing, Failure> {
         return Err(failure.remedy(format!("run `chmod 600 {}`", path.display())));
     }
     if metadata.uid() != rustix::process::geteuid().as_raw() {
-        return Err(failed("it belongs to another user".to_owned()));
+        return Err(failed("it belongs to another user".to_owned()).remedy(ANOTHER));
     }
     let text = input_file::read_opened_text(file, TEXT_LEN_MAX as usize).map_err(unread)?;
     text.trim().parse::<Pairing>().map_err(|error| failed(error.to_string()))
@@ -69,11 +74,8 @@ pub fn keep(name: &SocketName, pairing: &Pairing) -> Result<PathBuf, Failure> {
     let path = file_of(name)?;
     let folder = folder()?;
     let failed = |what: &str, path: &Path, error: std::io::Error| {
-        let text = format!(
-            "failed to {what} {}: {error}; name a file with the pairing with --pairing-file",
-            path.display()
-        );
-        Failure::caused(Kind::Store, text, error)
+        let doing = format!("{what} {}", path.display());
+        exit::unwritten(Kind::Store, doing, error, "name a file with the pairing with --pairing-file")
     };
     DirBuilder::new()
         .recursive(true)
@@ -111,8 +113,8 @@ fn forget(text: &str) -> Result<PairedServer, Failure> {
     };
     let path = folder()?.join(file);
     std::fs::remove_file(&path).map_err(|error| {
-        let text = format!("failed to remove {}: {error}", path.display());
-        Failure::caused(Kind::Store, text, error)
+        let doing = format!("remove {}", path.display());
+        exit::unwritten(Kind::Store, doing, error, program::OTHER_STATE_FOLDER)
     })?;
     let (host, port) = file.rsplit_once(':').unwrap_or((file, ""));
     let port = port.parse().unwrap_or(SERVE_PORT);
@@ -150,8 +152,8 @@ fn file_names() -> Result<Vec<String>, Failure> {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => {
-            let text = format!("failed to list {}: {error}", folder.display());
-            return Err(Failure::caused(Kind::Store, text, error));
+            let doing = format!("list {}", folder.display());
+            return Err(exit::unread(Kind::Store, doing, error, program::OTHER_STATE_FOLDER));
         }
     };
     Ok(entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect())

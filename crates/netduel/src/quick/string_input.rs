@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use super::prompt;
 use crate::cli::unknown::QUICK_TESTS;
-use crate::exit::{Failure, Kind};
+use crate::exit::{Failure, Kind, unread};
 use crate::input_file;
 use crate::program;
 use netduel_model::pairing::{Pairing, PairingError, without_strings};
@@ -154,8 +154,8 @@ pub fn read_stdin() -> Result<Pairing, Failure> {
         Ok(Some(text)) => text,
         Ok(None) => return Err(Failure::message(Kind::Interrupted, "stopped by the user")),
         Err(error) => {
-            let text = format!("failed to read the pairing string from standard input: {error}");
-            return Err(Failure::caused(Kind::Usage, text, error));
+            let doing = "read the pairing string from standard input";
+            return Err(unread(Kind::Usage, doing, error, "name a file with the string with --pairing-file"));
         }
     };
     let pairing: Pairing = text.trim().parse().map_err(|error| Failure::message(Kind::Usage, error))?;

@@ -23,7 +23,7 @@ use netduel_store::{RunWriter, Store, StoreError};
 use crate::azure::{refuse_vms, resumed};
 use crate::cli::run::RunArgs;
 use crate::console::tell;
-use crate::exit::{Failure, Kind, OrFail as _, no_thread};
+use crate::exit::{Failure, Kind, OrFail as _, no_thread, unread};
 use crate::gate;
 use crate::input_file;
 use crate::provider::{self, Home};
@@ -270,8 +270,8 @@ pub fn read_plan(
         .remedy("name a plan, a TOML file"));
     }
     let text = read.and_then(input_file::text_of).map_err(|error| {
-        let text = format!("failed to read the plan {}: {error}", path.display());
-        Failure::caused(Kind::Usage, text, error)
+        let doing = format!("read the plan {}", path.display());
+        unread(Kind::Usage, doing, error, "name another plan, a TOML file")
     })?;
     let plan = plan::parse_with(&text, &path.display().to_string(), overrides, permissions);
     let plan = plan.map_err(|errors| {

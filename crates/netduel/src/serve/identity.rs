@@ -11,7 +11,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::exit::{Failure, Kind, OrFail as _};
+use crate::exit::{self, Failure, Kind, OrFail as _};
 use crate::output_file::{self, Readers};
 use crate::program;
 use crate::quick::tls::{ServerIdentity, fingerprint};
@@ -23,6 +23,7 @@ const FORMAT: u32 = 1;
 const FILE: &str = "identity.json";
 /// Maximum size of an identity file, bytes.
 const FILE_LEN_MAX: u64 = 64 << 10;
+const REMOVE: &str = "remove it, or serve with --ephemeral";
 const DRAW_ANEW: &str = "create a new one with --new-identity, and pair again";
 /// The name in the certificate; clients compare the certificate itself and ignore the name.
 const CERTIFICATE_NAME: &str = "netduel";
@@ -30,14 +31,6 @@ const CERTIFICATE_NAME: &str = "netduel";
 fn unreadable(path: &Path, why: &dyn Display, remedy: &str) -> Failure {
     let text = format!("failed to read the identity {}: {why}; {remedy}", path.display());
     Failure::message(Kind::Environment, text)
-}
-
-fn unwritten(path: &Path, why: &dyn Display) -> Failure {
-    let text = format!(
-        "failed to store the identity in {}: {why}; fix this, or serve with --ephemeral",
-        path.display()
-    );
-    Failure::message(Kind::Store, text)
 }
 
 /// Opens the file without following links and without blocking.
@@ -55,7 +48,7 @@ fn check_ownership(path: &Path, file: &File) -> Result<(), Failure> {
     let metadata = file.metadata().map_err(|error| unreadable(path, &error, DRAW_ANEW))?;
     let remedy = "a user who has read the key can impersonate this server; create a new one with --new-identity, and pair again";
     if !metadata.is_file() {
-        return Err(unreadable(path, &"it is not a regular file", "remove it, or serve with --ephemeral"));
+        return Err(unreadable(path, &"it is not a regular file", REMOVE));
     }
     if metadata.uid() != rustix::process::geteuid().as_raw() {
         return Err(unreadable(
@@ -114,10 +107,16 @@ impl Identity {
         match identity.write(&path, anew) {
             Ok(()) => Ok(identity),
             // Another server of this user, started at the same moment, has stored its identity first.
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                Self::read(&path)?.ok_or_else(|| unwritten(&path, &"it was removed meanwhile".to_owned()))
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Self::read(&path)?.ok_or_else(|| {
+                let text =
+                    format!("failed to store the identity in {}: it was removed meanwhile", path.display());
+                Failure::message(Kind::Store, text)
+                    .remedy("start the server again, or serve with --ephemeral")
+            }),
+            Err(error) => {
+                let doing = format!("store the identity in {}", path.display());
+                Err(exit::unwritten(Kind::Store, doing, error, "serve with --ephemeral"))
             }
-            Err(error) => Err(unwritten(&path, &error)),
         }
     }
 
@@ -125,7 +124,10 @@ impl Identity {
         let file = match open_to_read(path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(unreadable(path, &error, "fix this, or serve with --ephemeral")),
+            Err(error) => {
+                let doing = format!("read the identity {}", path.display());
+                return Err(exit::unread(Kind::Environment, doing, error, REMOVE));
+            }
         };
         check_ownership(path, &file)?;
         let mut text = String::new();

@@ -4,6 +4,7 @@ use std::iter::once;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output};
 
+use netduel_model::file_error;
 use netduel_model::plan::SshHost;
 use netduel_model::shell;
 
@@ -92,7 +93,7 @@ pub enum Obstacle {
         path: String,
     },
     /// A program file of this machine cannot be read.
-    #[error("failed to read {}: {source}", shown(.path))]
+    #[error("failed to read {}: {source}; {}", shown(.path), unread_remedy(.source))]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -159,6 +160,10 @@ fn other_program(machine: &str, place: Option<&Path>) -> String {
         }
         None => format!("name the file of a netduel {VERSION} for {machine} {flag}"),
     }
+}
+
+fn unread_remedy(error: &io::Error) -> String {
+    file_error::remedy(file_error::to_read(error), "name another netduel with --remote-program")
 }
 
 /// What to do about a folder that another user can change.

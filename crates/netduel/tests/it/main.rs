@@ -33,6 +33,7 @@ mod dpdk;
 mod escapes;
 mod exhaustion;
 mod failover;
+mod file_errors;
 mod gate;
 mod history;
 mod inspect;
