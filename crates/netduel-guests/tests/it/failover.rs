@@ -32,7 +32,7 @@ pub fn check_bond(bed: &mut Bed, coordinator: &Coordinator) {
         run(guest, ACTIVE_IN_BOND);
     });
     active_port_of_a_bond_goes_and_returns(bed, coordinator);
-    check_restored(bed, coordinator, &mut LastState::default(), Treated::client("10.2.0.2", &[PORT_DOWN]));
+    check_restored(bed, coordinator, &mut LastState::default(), Treated::both("10.2.0.2", &[PORT_DOWN]));
 }
 
 /// Paths that recover return after the traffic: longer than a bond or net_failover takes for another path.

@@ -16,30 +16,22 @@ const GUARD: &str = "undo-guard";
 /// output of that command. A trial that loses its agent or its connection ends with it.
 const SECONDS: u32 = 4;
 
-/// Treatments are in force in a trial, and the guests are afterwards as they were: by the agent after a trial in which its guard is killed, by
-/// the next agent when agent and guard are killed, by the agent whose connection is killed, and by the guard when the agent is killed.
+/// Treatments of both ends are in force in a trial, and the guests are afterwards as they were: by the agent after a trial in which its guard is
+/// killed, by the next agent when agent and guard are killed, by the agent whose connection is killed, and by the guard when the agent is killed.
 pub fn check_restored(bed: &mut Bed, coordinator: &Coordinator, state: &mut LastState, treated: Treated<'_>) {
     state.is_kept_by(bed, |bed| {
         let (mut stepped, lines) = valid_and_without_agent_and_guard(bed, coordinator, treated, &[GUARD]);
-        let without_connection = treated.are_on_both().then(|| {
-            let printed = stepped.begin(&bed.guests()[0], &take_shown());
-            kill(connection_to(bed, "b"));
-            treated.assert_shown(&printed, true);
-            stepped.line()
-        });
+        let printed = stepped.begin(&bed.guests()[0], &take_shown());
+        kill(connection_to(bed, "b"));
+        treated.assert_shown(&printed, true);
+        let without_connection = stepped.line();
         let guard = ids_in(&stepped.when_waiting(&bed.guests()[0], PROCESSES), &[GUARD]);
         let without_agent = trial_that_loses(&mut stepped, bed, &[AGENT], treated);
-        // The host is lost for the second time in a row. The run goes on with the last trial where one is left.
-        let last = without_connection.is_none().then(|| stepped.trial(bed, |_| {}));
         let (report, seen) = stepped.report();
         run(&bed.guests()[0], &until_ended(&guard));
-        assert_lost(&lines, if last.is_some() { (2, 2) } else { (1, 3) }, &report, &seen);
-        assert!(last.as_ref().is_none_or(|line| is_undisturbed(line)), "{seen:#?}");
+        assert_lost(&lines, 3, &report, &seen);
+        assert!(without_connection.contains("failed: host b vanished"), "{seen:#?}");
         assert!(without_agent.contains("failed: host a vanished"), "{seen:#?}");
-        match without_connection {
-            Some(line) => assert!(line.contains("failed: host b vanished"), "{line}: {seen:#?}"),
-            None => guard_agent_and_connection_are_killed(bed, coordinator, treated),
-        }
     });
 }
 
@@ -110,7 +102,7 @@ fn agent_is_killed_with_its_guard_and_the_network_fails(
     assert_eq!(run(&bed.guests()[0], "ip address del 10.1.0.3/24 dev pf0; cat /tmp/carrier"), "0\n");
     treated.assert_shown(&run(&bed.guests()[0], "cat /tmp/restored"), false);
     let (report, seen) = stepped.report();
-    assert_lost(&lines, (1, 1), &report, &seen);
+    assert_lost(&lines, 1, &report, &seen);
     assert!(without_network.contains("failed: host a: it has sent nothing for "), "{seen:#?}");
 }
 
@@ -142,20 +134,15 @@ fn valid_and_without_agent_and_guard(
     (stepped, [valid, without_both])
 }
 
-/// Of a run whose first trial is valid, whose second one lost agent and guard, and which has these numbers of valid and of excluded trials. One that
-/// ends within the second block, after three trials, has two: that block does not count.
+/// Of a run whose first trial is valid, whose second one lost agent and guard, and which has this number of excluded trials. One that ends within
+/// the second block, after three trials, has one: that block does not count.
 #[track_caller]
-fn assert_lost(
-    [valid, without_both]: &[String; 2],
-    (valid_trials, excluded): (u64, u64),
-    report: &Value,
-    seen: &[String],
-) {
+fn assert_lost([valid, without_both]: &[String; 2], excluded: u64, report: &Value, seen: &[String]) {
     assert!(is_undisturbed(valid), "{seen:#?}");
     assert!(without_both.contains("failed: host a vanished"), "{seen:#?}");
     assert_eq!(
         (&report["trials_valid"], &report["trials_excluded"]),
-        (&valid_trials.into(), &excluded.into()),
+        (&1.into(), &excluded.into()),
         "{seen:#?}"
     );
     let restored = "restored settings on host a that an earlier run left behind: ";

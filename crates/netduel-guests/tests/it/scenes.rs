@@ -232,24 +232,21 @@ fn traffic_of_a_trial_stays_in_it_and_its_path_is_proven(bed: &mut Bed, coordina
     assert_eq!(warnings(&report).iter().find(disagreeing), None);
 }
 
-/// Removal by the bus, under net_failover, of a primary with a name that the kernel does not give and settings that its driver does not make.
+/// Removal by the bus, under net_failover, of primaries with a name that the kernel does not give and settings that their driver does not make.
 fn removed_primary_returns_as_it_was(bed: &mut Bed, coordinator: &Coordinator) {
     let settings = "ethtool -G prim0 rx 1024; ethtool -K prim0 gro off; \
          echo 1 > /sys/class/net/prim0/queues/rx-0/rps_cpus; ip link set prim0 mtu 1400";
     let renamed =
         format!("ip link set eth0 down; ip link set eth0 name prim0; {settings}; . /scene.sh; up prim0");
-    run(&bed.guests()[0], &renamed);
-    let treated = Treated::client("10.1.0.2", &[PRIMARY_REMOVED]);
+    run_in_both(bed.guests(), |_| renamed.clone());
+    let treated = Treated::both("10.1.0.2", &[PRIMARY_REMOVED]);
     check_restored(bed, coordinator, &mut LastState::default(), treated);
-    let guest = &bed.guests()[0];
-    let shown =
-        run(guest, "cat /sys/class/net/prim0/carrier; basename $(readlink /sys/class/net/prim0/master)");
-    assert_eq!(shown, "1\nfo0\n");
+    let look = "cat /sys/class/net/prim0/carrier; basename $(readlink /sys/class/net/prim0/master)";
     // The defaults of its driver: what returns from a removal by the hypervisor has them.
     let defaults = "ethtool -G prim0 rx 256 tx 256; ethtool -K prim0 gro on; \
          echo 0 > /sys/class/net/prim0/queues/rx-0/rps_cpus; ip link set prim0 mtu 1500";
-    run(
-        guest,
-        &format!("{defaults}; ip link set prim0 down; ip link set prim0 name eth0; . /scene.sh; up eth0"),
-    );
+    let renamed = "ip link set prim0 down; ip link set prim0 name eth0; . /scene.sh; up eth0";
+    for shown in run_in_both(bed.guests(), |_| format!("{look}; {defaults}; {renamed}")) {
+        assert!(shown.starts_with("1\nfo0\n"), "{shown}");
+    }
 }

@@ -80,14 +80,9 @@ impl<'a> Treated<'a> {
         Self { address, tables, on: "both" }
     }
 
-    /// Whether the server has them, too.
-    pub fn are_on_both(&self) -> bool {
-        self.on == "both"
-    }
-
     /// The guests that have them.
     pub fn guests<'b>(&self, bed: &'b mut Bed) -> &'b [Guest] {
-        let count = if self.are_on_both() { 2 } else { 1 };
+        let count = if self.on == "both" { 2 } else { 1 };
         &bed.guests()[..count]
     }
 
