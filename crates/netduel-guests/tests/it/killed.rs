@@ -16,21 +16,23 @@ const GUARD: &str = "undo-guard";
 /// output of that command. A trial that loses its agent or its connection ends with it.
 const SECONDS: u32 = 4;
 
-/// Treatments of both ends are in force in a trial, and the guests are afterwards as they were: by the agent after a trial in which its guard is
-/// killed, by the next agent when agent and guard are killed, by the agent whose connection is killed, and by the guard when the agent is killed.
+/// Treatments of both ends are in force in a trial, and the guests are afterwards as they were: by the next agent when agent and guard are killed,
+/// by the agent after a trial in which its guard is killed, by the agents whose network fails and whose connection is killed, and by the guard when
+/// the agent is killed.
 pub fn check_restored(bed: &mut Bed, coordinator: &Coordinator, state: &mut LastState, treated: Treated<'_>) {
     state.is_kept_by(bed, |bed| {
-        let (mut stepped, lines) = valid_and_without_agent_and_guard(bed, coordinator, treated, &[GUARD]);
-        let printed = stepped.begin(&bed.guests()[0], &take_shown());
+        let (mut stepped, lines) = without_agent_and_guard_then_valid(bed, coordinator, treated, &[GUARD]);
+        begin_without_network(&mut stepped, bed, treated);
+        // It ends the trial: the coordinator notices a failed network by a silence of 10 s.
         kill(connection_to(bed, "b"));
-        treated.assert_shown(&printed, true);
-        let without_connection = stepped.line();
-        let guard = ids_in(&stepped.when_waiting(&bed.guests()[0], PROCESSES), &[GUARD]);
-        let without_agent = trial_that_loses(&mut stepped, bed, &[AGENT], treated);
+        await_restored_without_network(bed, treated);
+        let without_connections = stepped.line();
+        let ids = ids_when_waiting(&mut stepped, bed, &[GUARD, AGENT]);
+        let without_agent = trial_that_loses(&mut stepped, bed, &ids[1..], treated);
         let (report, seen) = stepped.report();
-        run(&bed.guests()[0], &until_ended(&guard));
+        run(&bed.guests()[0], &until_ended(&ids[..1]));
         assert_lost(&lines, 3, &report, &seen);
-        assert!(without_connection.contains("failed: host b vanished"), "{seen:#?}");
+        assert!(without_connections.contains("failed: host b vanished"), "{seen:#?}");
         assert!(without_agent.contains("failed: host a vanished"), "{seen:#?}");
     });
 }
@@ -49,7 +51,8 @@ fn guard_agent_and_connection_are_killed(bed: &mut Bed, coordinator: &Coordinato
     let before = format!("{}, ", treated.in_plan());
     let steps = Steps { address: treated.address, before: &before, after: "", seconds: SECONDS };
     let mut stepped = SteppedRun::start(bed, coordinator, &steps);
-    let without_guard = trial_that_loses(&mut stepped, bed, &[GUARD], treated);
+    let ids = ids_when_waiting(&mut stepped, bed, &[GUARD]);
+    let without_guard = trial_that_loses(&mut stepped, bed, &ids, treated);
     let connection = connection_to(bed, "a");
     let printed = stepped.begin(&bed.guests()[0], &take_shown());
     kill(connection);
@@ -60,11 +63,11 @@ fn guard_agent_and_connection_are_killed(bed: &mut Bed, coordinator: &Coordinato
         let guard = ids_of(&bed.guests()[0], &[GUARD]);
         run(&bed.guests()[0], &kill_in_guest(&guard));
     });
-    let guard = ids_in(&stepped.when_waiting(&bed.guests()[0], PROCESSES), &[GUARD]);
-    let without_agent = trial_that_loses(&mut stepped, bed, &[AGENT], treated);
+    let ids = ids_when_waiting(&mut stepped, bed, &[GUARD, AGENT]);
+    let without_agent = trial_that_loses(&mut stepped, bed, &ids[1..], treated);
     let (report, seen) = stepped.report();
     // The guard restores the settings in its own time.
-    run(&bed.guests()[0], &until_ended(&guard));
+    run(&bed.guests()[0], &until_ended(&ids[..1]));
     assert!(is_undisturbed(&without_guard), "{seen:#?}");
     assert!(not_treated.contains("failed: host a: failed to keep the undo guard: "), "{seen:#?}");
     for line in [without_agent, without_connection] {
@@ -79,40 +82,24 @@ fn agent_is_killed_with_its_guard_and_the_network_fails(
     coordinator: &Coordinator,
     treated: Treated<'_>,
 ) {
-    let (mut stepped, lines) = valid_and_without_agent_and_guard(bed, coordinator, treated, &[]);
-    let both = ids_of(&bed.guests()[0], &[GUARD, AGENT]);
-    // ssh cannot show it: the address appears when the settings are restored.
-    let watch = format!(
-        "{}; ({UNTIL_LINK_IS_LOST}; kill -9 $session; {}; cat /sys/class/net/mgmt/carrier > /tmp/carrier; \
-         {{ {} }} > /tmp/restored 2>&1; ip address add 10.1.0.3/24 dev pf0) \
-         > /dev/null 2>&1 < /dev/null & {}",
-        session_of(&both[1]),
-        until_ended(&both),
-        treated.look(),
-        take_shown()
-    );
-    let printed = stepped.begin(&bed.guests()[0], &watch);
-    set_management_link(&mut bed.guests()[0], false);
+    let (mut stepped, lines) = without_agent_and_guard_then_valid(bed, coordinator, treated, &[]);
+    begin_without_network(&mut stepped, bed, treated);
     let without_network = stepped.line();
     // The restarts of the agent would fail as long as the host is out of reach.
     stepped.interrupt(bed);
-    treated.assert_shown(&printed, true);
-    reach(&bed.guests()[1], &answer_of("10.1.0.3"));
-    set_management_link(&mut bed.guests()[0], true);
-    assert_eq!(run(&bed.guests()[0], "ip address del 10.1.0.3/24 dev pf0; cat /tmp/carrier"), "0\n");
-    treated.assert_shown(&run(&bed.guests()[0], "cat /tmp/restored"), false);
+    await_restored_without_network(bed, treated);
     let (report, seen) = stepped.report();
     assert_lost(&lines, 1, &report, &seen);
     assert!(without_network.contains("failed: host a: it has sent nothing for "), "{seen:#?}");
 }
 
-/// A valid trial, in which guest a loses the processes of these subcommands, and one that loses agent and guard. Nothing of the treatments is in
-/// force before, and while the third trial waits. Returns the lines about both.
-fn valid_and_without_agent_and_guard(
+/// A trial in which guest a loses agent and guard, and a valid one in which it loses the processes of these subcommands. Nothing of the treatments is
+/// in force before each. Returns the lines about both.
+fn without_agent_and_guard_then_valid(
     bed: &mut Bed,
     coordinator: &Coordinator,
     treated: Treated<'_>,
-    lost_first: &[&str],
+    lost_in_valid: &[&str],
 ) -> (SteppedRun, [String; 2]) {
     for printed in run_in_both(treated.guests(bed), |_| treated.look()) {
         treated.assert_shown(&printed, false);
@@ -120,26 +107,67 @@ fn valid_and_without_agent_and_guard(
     let after = format!(", {}", treated.in_plan());
     let steps = Steps { address: treated.address, before: "", after: &after, seconds: SECONDS };
     let mut stepped = SteppedRun::start(bed, coordinator, &steps);
-    let lost = match lost_first {
+    let both = ids_when_waiting(&mut stepped, bed, &[GUARD, AGENT]);
+    let without_both = trial_that_loses(&mut stepped, bed, &both, treated);
+    treated.assert_shown(&stepped.when_waiting(&bed.guests()[0], &treated.look()), false);
+    let lost = match lost_in_valid {
         [] => "true".to_owned(),
-        _ => kill_in_guest(&ids_in(&stepped.when_waiting(&bed.guests()[0], PROCESSES), lost_first)),
+        _ => kill_in_guest(&ids_when_waiting(&mut stepped, bed, lost_in_valid)),
     };
     stepped.begin(&bed.guests()[0], &lost);
     for printed in run_in_both(treated.guests(bed), |_| take_shown()) {
         treated.assert_shown(&printed, true);
     }
     let valid = stepped.line();
-    let without_both = trial_that_loses(&mut stepped, bed, &[GUARD, AGENT], treated);
-    treated.assert_shown(&stepped.when_waiting(&bed.guests()[0], &treated.look()), false);
-    (stepped, [valid, without_both])
+    (stepped, [without_both, valid])
 }
 
-/// Of a run whose first trial is valid, whose second one lost agent and guard, and which has this number of excluded trials. One that ends within
+/// Lets a trial begin, and takes the network to guest a away while the treatments are in force.
+fn begin_without_network(stepped: &mut SteppedRun, bed: &mut Bed, treated: Treated<'_>) {
+    let both = ids_when_waiting(stepped, bed, &[GUARD, AGENT]);
+    // ssh cannot show it: the address appears when the settings are restored.
+    let watch = format!(
+        "{}; ({UNTIL_LINK_IS_LOST}; kill -9 $session; {}; cat /sys/class/net/mgmt/carrier > /tmp/carrier; \
+         {{ {} }} > /tmp/restored 2>&1; {}) > /dev/null 2>&1 < /dev/null & {}",
+        session_of(&both[1]),
+        until_ended(&both),
+        treated.look(),
+        change_third_address("add", treated.address),
+        take_shown()
+    );
+    let printed = stepped.begin(&bed.guests()[0], &watch);
+    set_management_link(&mut bed.guests()[0], false);
+    treated.assert_shown(&printed, true);
+}
+
+/// Waits until guest a has restored its settings, which it does without its network, and then gives that back.
+fn await_restored_without_network(bed: &mut Bed, treated: Treated<'_>) {
+    let third = format!("{}3", subnet_of(treated.address));
+    reach(&bed.guests()[1], &answer_of(&third));
+    set_management_link(&mut bed.guests()[0], true);
+    let take = format!("{}; cat /tmp/carrier /tmp/restored", change_third_address("del", treated.address));
+    let printed = run(&bed.guests()[0], &take);
+    let Some(restored) = printed.strip_prefix("0\n") else { panic!("it had its network: {printed}") };
+    treated.assert_shown(restored, false);
+}
+
+/// Adds a third address to the interface of guest a on the path to a server, or deletes it.
+fn change_third_address(verb: &str, server: &str) -> String {
+    let subnet = subnet_of(server);
+    format!("set -- $(ip -o address show to {subnet}1); ip address {verb} {subnet}3/24 dev $2")
+}
+
+/// The address of a server without its last digit: those of guest a end with 1, and those of guest b with 2.
+fn subnet_of(server: &str) -> &str {
+    server.strip_suffix('2').unwrap()
+}
+
+/// Of a run whose first trial lost agent and guard, whose second one is valid, and which has this number of excluded trials. One that ends within
 /// the second block, after three trials, has one: that block does not count.
 #[track_caller]
-fn assert_lost([valid, without_both]: &[String; 2], excluded: u64, report: &Value, seen: &[String]) {
-    assert!(is_undisturbed(valid), "{seen:#?}");
+fn assert_lost([without_both, valid]: &[String; 2], excluded: u64, report: &Value, seen: &[String]) {
     assert!(without_both.contains("failed: host a vanished"), "{seen:#?}");
+    assert!(is_undisturbed(valid), "{seen:#?}");
     assert_eq!(
         (&report["trials_valid"], &report["trials_excluded"]),
         (&1.into(), &excluded.into()),
@@ -154,19 +182,17 @@ fn is_undisturbed(line: &str) -> bool {
     !line.contains("failed") && !line.contains("excluded")
 }
 
-/// A trial in which guest a loses the one process of each of these subcommands, in this order and at once, while the treatments are in force.
-/// They are looked up while the trial waits, which takes longer than a kill.
-fn trial_that_loses(
-    stepped: &mut SteppedRun,
-    bed: &mut Bed,
-    subcommands: &[&str],
-    treated: Treated<'_>,
-) -> String {
-    let ids = ids_in(&stepped.when_waiting(&bed.guests()[0], PROCESSES), subcommands);
-    let script = format!("{}; {}", take_shown(), kill_in_guest(&ids));
+/// A trial in which guest a loses these processes, in this order and at once, while the treatments are in force.
+fn trial_that_loses(stepped: &mut SteppedRun, bed: &mut Bed, ids: &[String], treated: Treated<'_>) -> String {
+    let script = format!("{}; {}", take_shown(), kill_in_guest(ids));
     let printed = stepped.begin(&bed.guests()[0], &script);
     treated.assert_shown(&printed, true);
     stepped.line()
+}
+
+/// The id of the one process of each of these subcommands in guest a. They are looked up while the next trial waits, which takes longer than a kill.
+fn ids_when_waiting(stepped: &mut SteppedRun, bed: &mut Bed, subcommands: &[&str]) -> Vec<String> {
+    ids_in(&stepped.when_waiting(&bed.guests()[0], PROCESSES), subcommands)
 }
 
 fn kill_in_guest(ids: &[String]) -> String {
