@@ -24,9 +24,9 @@ fn igb_scene_is_inspected_treated_and_restored_and_ends_with_its_holder() {
         let coordinator = Coordinator::new(&mut bed, timed.pace);
         let mut state = LastState::default();
         timed.check("data of a client", || data_of_a_client_is_that_of_its_route(&mut bed, &coordinator));
-        timed.check("remedies", || check_remedies(&mut bed, &coordinator));
+        let inspected = timed.check("remedies", || check_remedies(&mut bed, &coordinator));
         let nic = Nic { interface: "pf0", address: "10.1.0.2" };
-        timed.check("XDP", || check_xdp(&mut bed, &coordinator, &mut state, nic));
+        timed.check("XDP", || check_xdp(&mut bed, &coordinator, &mut state, nic, &inspected));
         let [beside_rss, queues] = IGB_IN_FORCE;
         timed.check("treatments of a virtual function", || {
             let treated = Treated::both("10.2.0.2", &IGBVF_IN_FORCE);

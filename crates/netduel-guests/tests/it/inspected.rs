@@ -15,8 +15,9 @@ const GONE_AFTERWARDS: [&str; 7] = [
     "interrupts-on-other-node",
 ];
 
-/// Runs the command of each finding of both guests. The guest's programs accept all of them, and the finding is gone.
-pub fn check_remedies(bed: &mut Bed, coordinator: &Coordinator) {
+/// Runs the command of each finding of both guests. The guest's programs accept all of them, and the finding is gone. Returns what is inspected
+/// afterwards.
+pub fn check_remedies(bed: &mut Bed, coordinator: &Coordinator) -> Value {
     let targets = ["ssh:a", "ssh:b"];
     let document = coordinator.inspect(bed, &targets);
     let mut tried = Vec::new();
@@ -40,6 +41,7 @@ pub fn check_remedies(bed: &mut Bed, coordinator: &Coordinator) {
             assert!(!is_remedied, "its command did not help: {finding:#}");
         }
     }
+    afterwards
 }
 
 /// The interface of a host of an `inspect` document.

@@ -121,10 +121,16 @@ fn assert_no_step_in_delays(report: &Value) {
     assert!(warnings(report).iter().any(is_step), "{:#}", report["warnings"]);
 }
 
-/// Time stamps and XDP programs, in one run: for a driver without XDP.
-pub fn check_time_stamps_and_xdp(bed: &mut Bed, coordinator: &Coordinator, state: &mut LastState, nic: Nic) {
+/// Time stamps and XDP programs, in one run: for a driver without XDP. `inspected`: the guests, guest a first.
+pub fn check_time_stamps_and_xdp(
+    bed: &mut Bed,
+    coordinator: &Coordinator,
+    state: &mut LastState,
+    nic: Nic,
+    inspected: &Value,
+) {
     let before = stamping(bed, nic);
-    let features = xdp_features(bed, coordinator, nic, false);
+    let features = xdp_features(inspected, nic, false);
     let plan = plan(nic.address, XDP_ARMS, &[STAMPED, XDP].concat(), 2);
     let report = state.is_kept_by(bed, |bed| coordinator.report(bed, &plan));
     assert_all_valid(&report, 8);
@@ -133,9 +139,15 @@ pub fn check_time_stamps_and_xdp(bed: &mut Bed, coordinator: &Coordinator, state
     assert_eq!(stamping(bed, nic), before);
 }
 
-/// XDP programs of a driver that has XDP. igb restarts the interface for its program: no trial sees that.
-pub fn check_xdp(bed: &mut Bed, coordinator: &Coordinator, state: &mut LastState, nic: Nic) {
-    let features = xdp_features(bed, coordinator, nic, true);
+/// XDP programs of a driver that has XDP. igb restarts the interface for its program: no trial sees that. `inspected`: the guests, guest a first.
+pub fn check_xdp(
+    bed: &mut Bed,
+    coordinator: &Coordinator,
+    state: &mut LastState,
+    nic: Nic,
+    inspected: &Value,
+) {
+    let features = xdp_features(inspected, nic, true);
     let plan = plan(nic.address, XDP_ARMS, XDP, 2);
     let report = state.is_kept_by(bed, |bed| coordinator.report(bed, &plan));
     assert_all_valid(&report, 4);
@@ -185,9 +197,8 @@ const XDP: &str = "[[workloads]]\nname = \"packets\"\ntype = \"pps\"\ngenerator 
      duration = \"500 ms\"\nflows = 1\npacket_rate = \"1000 /s\"\n";
 
 /// What XDP of the driver has.
-fn xdp_features(bed: &Bed, coordinator: &Coordinator, nic: Nic, is_native: bool) -> Vec<Value> {
-    let document = coordinator.inspect(bed, &["ssh:a"]);
-    let features = interface(&document["hosts"][0], nic.interface)["xdp_features"].as_array().unwrap();
+fn xdp_features(inspected: &Value, nic: Nic, is_native: bool) -> Vec<Value> {
+    let features = interface(&inspected["hosts"][0], nic.interface)["xdp_features"].as_array().unwrap();
     assert_eq!(features.iter().any(|one| one == "basic"), is_native, "{features:#?}");
     features.clone()
 }

@@ -77,7 +77,7 @@ fn virtio_scene_is_inspected() {
             emulated_machine_has_no_kvm(&document);
             guest_with_two_names_has_its_findings_once(&document);
         });
-        timed.check("remedies", || check_remedies(&mut bed, &coordinator));
+        let inspected = timed.check("remedies", || check_remedies(&mut bed, &coordinator));
         timed.check("example of the README", || example_of_the_readme_runs(&mut bed, &coordinator));
         timed.check("traffic of a trial", || {
             traffic_of_a_trial_stays_in_it_and_its_path_is_proven(&mut bed, &coordinator);
@@ -93,7 +93,7 @@ fn virtio_scene_is_inspected() {
             check_refused(&mut bed, &coordinator, &mut state, "10.1.0.2", VIRTIO_REFUSED);
         });
         let nic = Nic { interface: "virt0", address: "10.1.0.2" };
-        timed.check("XDP", || check_xdp(&mut bed, &coordinator, &mut state, nic));
+        timed.check("XDP", || check_xdp(&mut bed, &coordinator, &mut state, nic, &inspected));
         bed.guests()[0].power_off().unwrap();
         end(bed);
     });
@@ -107,7 +107,8 @@ fn vmxnet3_scene_is_inspected() {
         assert!(nic.starts_with("vmxnet3, up") && nic.contains("queues: 2 of at most 2,"), "{text}");
         let coordinator = Coordinator::new(&mut bed, timed.pace);
         let mut state = LastState::default();
-        timed.check("remedies", || check_remedies(&mut bed, &coordinator));
+        let inspected = timed.check("remedies", || check_remedies(&mut bed, &coordinator));
+        check_nodes(&inspected);
         timed.check("treatments", || {
             let treated = Treated::both("10.1.0.2", &VMXNET3_IN_FORCE);
             check_restored(&mut bed, &coordinator, &mut state, treated);
@@ -115,7 +116,6 @@ fn vmxnet3_scene_is_inspected() {
         timed.check("refused treatments", || {
             check_refused(&mut bed, &coordinator, &mut state, "10.1.0.2", VMXNET3_REFUSED);
         });
-        timed.check("NUMA nodes", || check_nodes(&bed, &coordinator));
         end(bed);
     });
 }
@@ -140,7 +140,7 @@ fn primary_of_the_e1000e_scene_leaves_and_returns() {
         assert!(interface_of(&text, "fo0").contains("active: eth0 has carried packets"), "{text}");
         let coordinator = Coordinator::new(&mut bed, timed.pace);
         let mut state = LastState::default();
-        timed.check("remedies", || check_remedies(&mut bed, &coordinator));
+        let inspected = timed.check("remedies", || check_remedies(&mut bed, &coordinator));
         timed.check("removed primary", || removed_primary_returns_as_it_was(&mut bed, &coordinator));
         timed.check("treatments", || {
             let treated = Treated::both("10.2.0.2", &E1000E_IN_FORCE);
@@ -151,7 +151,7 @@ fn primary_of_the_e1000e_scene_leaves_and_returns() {
         });
         let nic = Nic { interface: "e1k0", address: "10.2.0.2" };
         timed.check("time stamps and XDP", || {
-            check_time_stamps_and_xdp(&mut bed, &coordinator, &mut state, nic);
+            check_time_stamps_and_xdp(&mut bed, &coordinator, &mut state, nic, &inspected);
         });
         // Last: they change the guests themselves.
         timed.check("failovers", || check_failovers_below_net_failover(&mut bed, &coordinator));

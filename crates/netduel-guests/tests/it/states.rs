@@ -2,7 +2,7 @@
 use netduel_guests::{Bed, Guest};
 use serde_json::Value;
 
-use super::coordinator::{Coordinator, INSPECT};
+use super::coordinator::INSPECT;
 use super::inspected::interface;
 use super::run;
 
@@ -20,10 +20,9 @@ pub fn check_states(bed: &mut Bed) {
     one_queue_of_two_is_found(bed);
 }
 
-/// The NICs of the scene are at the second of two NUMA nodes.
-pub fn check_nodes(bed: &Bed, coordinator: &Coordinator) {
-    let document = coordinator.inspect(bed, &["ssh:a"]);
-    let host = &document["hosts"][0];
+/// The NICs of the scene are at the second of two NUMA nodes. `inspected`: the guests.
+pub fn check_nodes(inspected: &Value) {
+    let host = &inspected["hosts"][0];
     let nodes = host["facts"]["numa_nodes"].as_array().unwrap();
     let cores: Vec<&Value> = nodes.iter().map(|node| &node["cores"]).collect();
     assert_eq!(cores, [&Value::from(vec![0]), &Value::from(vec![1])], "{nodes:#?}");
