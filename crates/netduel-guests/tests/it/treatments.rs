@@ -27,8 +27,9 @@ const STATE: &str = "for entry in /sys/class/net/*; do \
      ip -d -o link show | sed \"s/^[0-9]*: //; s/ link_failure_count [0-9]*//\" | sort; \
      for entry in /sys/class/net/*; do name=${entry##*/}; echo \"== $name\"; \
      for option in -k -g -l -c; do ethtool $option \"$name\" 2>&1; done; done; \
-     for entry in /sys/class/net/*; do name=${entry##*/}; ethtool -x \"$name\" 2>&1 | sed \"s/^/$name /\"; done | \
-     awk '{ for (field = 2; field <= NF; field++) count[$1 \" \" $field]++ } END { for (one in count) print one, count[one] }' | sort; \
+     for entry in /sys/class/net/*; do name=${entry##*/}; echo \"== $name\"; ethtool -x \"$name\" 2>&1; done | \
+     awk '$1 == \"==\" { name = $2; next } { for (field = 1; field <= NF; field++) count[name \" \" $field]++ } \
+     END { for (one in count) print one, count[one] }' | sort; \
      grep -H . /sys/class/net/*/queues/*/[rx]ps_cpus /proc/irq/[0-9]*/smp_affinity_list 2>&1; \
      sysctl -a 2>/dev/null | grep -v -e random -e nr_ -e dentry -e inode -e file-nr -e ns_last_pid -e pty -e conntrack_count";
 
