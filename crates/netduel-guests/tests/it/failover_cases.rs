@@ -61,7 +61,8 @@ impl Case {
     pub fn awaited(name: &'static str, interface: &str) -> Self {
         let wait = |step: &str| {
             format!(
-                "touch /tmp/change-{name}-{step}; until rm /tmp/changed 2> /dev/null; do usleep 20000; done"
+                "touch /tmp/change-{name}-{step}; until [ -e /tmp/changed ]; do usleep 20000; done; \
+                 rm /tmp/changed"
             )
         };
         Self::commands(name, interface, &wait("away"), &wait("back"))
@@ -228,8 +229,9 @@ pub fn measure_by(
             (std::io::read_to_string(stdout).unwrap(), errors.join().unwrap())
         }
     });
-    let next = "for round in $(seq 40); do for file in /tmp/change-*; do [ -e \"$file\" ] || continue; \
-         rm \"$file\"; echo \"${file#/tmp/change-}\"; exit; done; usleep 50000; done";
+    // A program starts for each look, on the processor that the traffic needs.
+    let next = "for round in $(seq 20); do for file in /tmp/change-*; do [ -e \"$file\" ] || continue; \
+         rm \"$file\"; echo \"${file#/tmp/change-}\"; exit; done; usleep 100000; done";
     while is_running(&mut child) {
         let guest = &mut bed.guests()[0];
         let name = run(guest, next);

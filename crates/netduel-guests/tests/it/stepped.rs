@@ -43,6 +43,8 @@ const GO: &str = "/tmp/go";
 const LOOK: Duration = Duration::from_secs(1);
 /// What a run set free with its end reaches the test within this time.
 const AFTER_THE_END: Duration = Duration::from_secs(60);
+/// Time between two looks of a guest, microseconds. A program starts for each, on the processor that the run needs meanwhile.
+const LOOK_US: u32 = 100_000;
 /// How long a command of a plan waits for it, seconds: it is ended after 30 s.
 const GATE_SECONDS: u32 = 25;
 /// The last line of a command in the client that has succeeded.
@@ -81,7 +83,7 @@ impl SteppedRun {
     pub fn begin(&mut self, client: &Guest, script: &str) -> String {
         let wait = format!(
             "{COUNT_SENT}; sent; from=$sent; touch {GO}; \
-             until sent; [ $sent -ge $((from + 50)) ]; do usleep 20000; done"
+             until sent; [ $sent -ge $((from + 50)) ]; do usleep {LOOK_US}; done"
         );
         self.in_client(client, &format!("{wait}; {script}"))
     }
@@ -97,7 +99,7 @@ impl SteppedRun {
     /// Runs a script in the client when the next trial waits: in the same command, because the trial waits for a limited time. Returns what the
     /// script printed.
     pub fn when_waiting(&mut self, client: &Guest, script: &str) -> String {
-        self.in_client(client, &format!("until [ -e {WAITS} ]; do usleep 20000; done; {script}"))
+        self.in_client(client, &format!("until [ -e {WAITS} ]; do usleep {LOOK_US}; done; {script}"))
     }
 
     /// Runs a script in the client that waits for the run, and returns what it printed. The end of its connection is not awaited: a busy machine
@@ -181,7 +183,7 @@ fn run_until_done(mut command: Command, printed: &Sender<Result<String, String>>
 fn gate() -> String {
     let wait = format!(
         "read -r now rest < /proc/uptime; end=$((${{now%.*}} + {GATE_SECONDS})); \
-         until [ -e {GO} ] || [ ${{now%.*}} -ge $end ]; do usleep 50000; read -r now rest < /proc/uptime; done"
+         until [ -e {GO} ] || [ ${{now%.*}} -ge $end ]; do usleep {LOOK_US}; read -r now rest < /proc/uptime; done"
     );
     let command = |script: &str| {
         format!("{{ command = [\"sh\", \"-c\", \"{script}\"], undo = [\"true\"], on = \"client\" }}")
