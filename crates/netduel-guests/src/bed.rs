@@ -54,9 +54,8 @@ impl Bed {
             let machine = Machine { scene, name, number, key: &key };
             let mut qemu = bed.command(&prepared.qemu());
             qemu.args(machine.arguments(prepared)).env("LD_LIBRARY_PATH", prepared.library_path());
-            let ssh =
-                bed.words(Path::new("ssh")).chain(["-F".to_owned(), bed.ssh_config().display().to_string()]);
-            bed.guests.push(Guest::start(machine, qemu, ssh.collect())?);
+            let ssh = bed.words(Path::new("ssh")).chain(bed.folder.ssh_options()).collect();
+            bed.guests.push(Guest::start(machine, qemu, ssh, bed.folder.path().to_owned())?);
         }
         let mut ports = Vec::new();
         // Both start before the first is waited for: QEMU reads the kernel and the file system before it answers.

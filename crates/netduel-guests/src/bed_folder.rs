@@ -1,5 +1,5 @@
-//! The temporary folder of a bed: key and configuration of ssh. It is removed with the bed; the next bed removes that of a killed one, whose
-//! lock is free.
+//! The temporary folder of a bed: key, configuration and connections of ssh. It is removed with the bed; the next bed removes that of a killed
+//! one, whose lock is free.
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,6 +12,9 @@ use crate::program::output_of;
 const LOCK: &str = "lock";
 const KEY: &str = "key";
 const SSH_CONFIG: &str = "ssh_config";
+/// Commands in a guest share a connection, because making one takes an emulated processor some 0.2 s. The first command makes it, and it ends with
+/// the bed. Its path is relative to the folder: sockets have short paths only.
+const SHARED: [&str; 3] = ["ControlMaster=auto", "ControlPersist=yes", "ControlPath=connection-%n"];
 
 /// Distinguishes the beds of one process.
 static NEXT: AtomicU32 = AtomicU32::new(1);
@@ -66,7 +69,14 @@ impl BedFolder {
         self.path.join(SSH_CONFIG)
     }
 
-    /// Writes it, with name and port of each guest.
+    /// The options of an ssh that runs in the folder. Those of the shared connection are not in the configuration, which other programs read, too.
+    pub fn ssh_options(&self) -> Vec<String> {
+        let configuration = ["-F".to_owned(), self.ssh_config().display().to_string()];
+        let shared = SHARED.iter().flat_map(|setting| ["-o".to_owned(), (*setting).to_owned()]);
+        configuration.into_iter().chain(shared).collect()
+    }
+
+    /// Writes the configuration, with name and port of each guest.
     pub fn write_ssh_config(&self, guests: &[(&str, u16)]) -> Result<()> {
         let key = self.path.join(KEY);
         let hosts = guests.iter().map(|(name, port)| format!("Host {name}\n  Port {port}\n"));

@@ -1,4 +1,5 @@
 //! A running guest: its QEMU, console, ssh and control. It belongs to a bed, with which it ends.
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -29,11 +30,13 @@ pub struct Guest {
     readers: Vec<JoinHandle<()>>,
     /// The command that ssh and its arguments are added to, as words: it enters the namespaces of the bed.
     ssh: Vec<String>,
+    /// The folder in which that command runs.
+    folder: PathBuf,
 }
 
 impl Guest {
-    /// Starts QEMU and waits for nothing; [`Self::take_control`] comes next. `ssh` is the command that reaches guests by their names.
-    pub fn start(machine: Machine<'_>, mut qemu: Command, ssh: Vec<String>) -> Result<Self> {
+    /// Starts QEMU and waits for nothing; [`Self::take_control`] comes next. `ssh` is the command that reaches guests by their names, in the folder.
+    pub fn start(machine: Machine<'_>, mut qemu: Command, ssh: Vec<String>, folder: PathBuf) -> Result<Self> {
         let Machine { name, number, scene, .. } = machine;
         let purpose = format!("start guest {name}");
         qemu.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -50,7 +53,7 @@ impl Guest {
             reader(&qemu, move || of_answers.read(output))?,
         ];
         let qmp = Qmp::new(input, answers);
-        Ok(Self { name: name.to_owned(), number, scene, process, qmp, console, readers, ssh })
+        Ok(Self { name: name.to_owned(), number, scene, process, qmp, console, readers, ssh, folder })
     }
 
     /// Waits until QEMU takes commands.
@@ -162,8 +165,20 @@ impl Guest {
 
     /// The command of [`Self::ssh`], for a caller that waits for more than its end.
     pub fn ssh_command(&self, script: &str) -> Command {
+        self.ssh_with(&[&self.name, script])
+    }
+
+    /// Ends the connection that its commands share, if there is one, and the commands that use it; the next command makes another. After a failure
+    /// of its link the old one would wait as long again before it repeats what was lost.
+    pub fn end_connection(&self) -> Result<()> {
+        let mut command = self.ssh_with(&["-O", "exit", &self.name]);
+        // Where there is none, ssh prints that and ends with an exit code other than 0.
+        any_output_of(&mut command, &format!("end the connection to guest {}", self.name)).map(drop)
+    }
+
+    fn ssh_with(&self, words: &[&str]) -> Command {
         let mut command = Command::new("timeout");
-        command.arg(BOUND.as_secs().to_string()).args(&self.ssh).args([&self.name, script]);
+        command.arg(BOUND.as_secs().to_string()).args(&self.ssh).args(words).current_dir(&self.folder);
         command
     }
 

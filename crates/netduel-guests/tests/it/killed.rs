@@ -136,6 +136,7 @@ fn begin_without_network(stepped: &mut SteppedRun, bed: &mut Bed, treated: Treat
         take_shown()
     );
     let printed = stepped.begin(&bed.guests()[0], &watch);
+    bed.guests()[0].end_connection().unwrap();
     set_management_link(&mut bed.guests()[0], false);
     treated.assert_shown(&printed, true);
 }
