@@ -11,7 +11,7 @@ use super::failover_cases::{
 };
 use super::killed::check_restored;
 use super::stepped::{SteppedRun, Steps};
-use super::treatments::{LastState, Treated};
+use super::treatments::{State, Treated};
 use super::{answer_of, reach, run};
 
 /// A change that netduel did not make excludes its trial.
@@ -32,7 +32,9 @@ pub fn check_bond(bed: &mut Bed, coordinator: &Coordinator) {
         run(guest, ACTIVE_IN_BOND);
     });
     active_port_of_a_bond_goes_and_returns(bed, coordinator);
-    check_restored(bed, coordinator, &mut LastState::default(), Treated::both("10.2.0.2", &[PORT_DOWN]));
+    let state = State::read(bed);
+    check_restored(bed, coordinator, Treated::both("10.2.0.2", &[PORT_DOWN]));
+    state.assert_kept(bed);
 }
 
 /// Paths that recover return after the traffic: longer than a bond or net_failover takes for another path.

@@ -11,7 +11,7 @@ use super::killed::{check_killed, check_restored};
 use super::nic_features::{Nic, check_stamps_of_igb, check_time_stamps_and_busy_polling, check_xdp};
 use super::scenes::with_scene;
 use super::states::check_states;
-use super::treatments::{InForce, LastState, Treated, check_refused};
+use super::treatments::{InForce, State, Treated, check_refused};
 use super::{assert_nothing_left, end, kill, network_namespace, processes, run, run_in_both};
 
 #[test]
@@ -22,33 +22,31 @@ fn igb_scene_is_inspected_treated_and_restored_and_ends_with_its_holder() {
             inspected_as_igb(&text);
         }
         let coordinator = Coordinator::new(&mut bed, timed.pace);
-        let mut state = LastState::default();
         timed.check("data of a client", || data_of_a_client_is_that_of_its_route(&mut bed, &coordinator));
         let inspected = timed.check("remedies", || check_remedies(&mut bed, &coordinator));
-        let nic = Nic { interface: "pf0", address: "10.1.0.2" };
-        timed.check("XDP", || check_xdp(&mut bed, &coordinator, &mut state, nic, &inspected));
-        let [beside_rss, queues] = IGB_IN_FORCE;
+        let state = timed.check("state", || State::read(&mut bed));
         timed.check("treatments of a virtual function", || {
-            let treated = Treated::both("10.2.0.2", &IGBVF_IN_FORCE);
-            check_restored(&mut bed, &coordinator, &mut state, treated);
+            check_restored(&mut bed, &coordinator, Treated::both("10.2.0.2", &IGBVF_IN_FORCE));
         });
-        timed.check("refused treatments", || {
-            check_refused(&mut bed, &coordinator, &mut state, "10.1.0.2", IGB_REFUSED);
-        });
+        timed.check("refused treatments", || check_refused(&bed, &coordinator, "10.1.0.2", IGB_REFUSED));
         timed.check("function below net_failover", || {
             function_below_net_failover_is_not_set_down(&bed, &coordinator);
         });
         timed.check("active function", || active_function_is_shown_as_active(&bed, &coordinator));
+        // The next checks use the physical function: the virtual ones lose their links some time after this.
+        let nic = Nic { interface: "pf0", address: "10.1.0.2" };
+        timed.check("XDP", || check_xdp(&mut bed, &coordinator, nic, &inspected));
         timed.check("time stamps and busy polling", || {
             check_time_stamps_and_busy_polling(&mut bed, &coordinator, nic);
         });
         timed.check("time stamps of the NIC", || check_stamps_of_igb(&mut bed, &coordinator, nic));
+        let [beside_rss, queues] = IGB_IN_FORCE;
         timed.check("killed processes", || {
-            check_killed(&mut bed, &coordinator, &mut state, Treated::client("10.1.0.2", &[beside_rss]));
+            check_killed(&mut bed, &coordinator, Treated::client("10.1.0.2", &[beside_rss]));
         });
-        timed.check("queues after RSS", || {
-            queues_can_change_after_rss(&mut bed, &coordinator, &mut state, queues);
-        });
+        timed.check("state before queues", || state.assert_kept(&mut bed));
+        timed.check("queues after RSS", || queues_can_change_after_rss(&mut bed, &coordinator, queues));
+        timed.check("state afterwards", || state.assert_kept(&mut bed));
         timed.check("states", || check_states(&mut bed));
         timed.check("queues by hand", || queues_can_be_changed_by_hand(&mut bed));
         timed.check("end of a QEMU", || guest_ends_with_its_qemu(&mut bed));
@@ -106,13 +104,8 @@ fn function_below_net_failover_is_not_set_down(bed: &Bed, coordinator: &Coordina
 }
 
 /// The treatments before these left the RSS table as the driver made it, so that the number of queues can change.
-fn queues_can_change_after_rss(
-    bed: &mut Bed,
-    coordinator: &Coordinator,
-    state: &mut LastState,
-    queues: &[InForce],
-) {
-    check_restored(bed, coordinator, state, Treated::both("10.1.0.2", &[queues]));
+fn queues_can_change_after_rss(bed: &mut Bed, coordinator: &Coordinator, queues: &[InForce]) {
+    check_restored(bed, coordinator, Treated::both("10.1.0.2", &[queues]));
 }
 
 /// The RSS table is still that of the driver. Last: virtual functions lose their links some time after this.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::coordinator::{Coordinator, warnings};
 use super::stepped::{SteppedRun, Steps};
-use super::treatments::{LastState, Treated, take_shown};
+use super::treatments::{Treated, take_shown};
 use super::{answer_of, kill, processes, reach, run, run_in_both};
 
 const AGENT: &str = "agent";
@@ -16,33 +16,30 @@ const GUARD: &str = "undo-guard";
 /// output of that command. A trial that loses its agent or its connection ends with it.
 const SECONDS: u32 = 4;
 
-/// Treatments of both ends are in force in a trial, and the guests are afterwards as they were: by the next agent when agent and guard are killed,
-/// by the agent after a trial in which its guard is killed, by the agents whose network fails and whose connection is killed, and by the guard when
-/// the agent is killed.
-pub fn check_restored(bed: &mut Bed, coordinator: &Coordinator, state: &mut LastState, treated: Treated<'_>) {
-    state.is_kept_by(bed, |bed| {
-        let (mut stepped, lines) = without_agent_and_guard_then_valid(bed, coordinator, treated, &[GUARD]);
-        begin_without_network(&mut stepped, bed, treated);
-        // It ends the trial: the coordinator notices a failed network by a silence of 10 s.
-        kill(connection_to(bed, "b"));
-        await_restored_without_network(bed, treated);
-        let without_connections = stepped.line();
-        let ids = ids_when_waiting(&mut stepped, bed, &[GUARD, AGENT]);
-        let without_agent = trial_that_loses(&mut stepped, bed, &ids[1..], treated);
-        let (report, seen) = stepped.report();
-        run(&bed.guests()[0], &until_ended(&ids[..1]));
-        assert_lost(&lines, 3, &report, &seen);
-        assert!(without_connections.contains("failed: host b vanished"), "{seen:#?}");
-        assert!(without_agent.contains("failed: host a vanished"), "{seen:#?}");
-    });
+/// Treatments of both ends are in force in a trial, and undone afterwards: by the next agent when agent and guard are killed, by the agent after a
+/// trial in which its guard is killed, by the agents whose network fails and whose connection is killed, and by the guard when the agent is killed.
+pub fn check_restored(bed: &mut Bed, coordinator: &Coordinator, treated: Treated<'_>) {
+    let (mut stepped, lines) = without_agent_and_guard_then_valid(bed, coordinator, treated, &[GUARD]);
+    begin_without_network(&mut stepped, bed, treated);
+    // It ends the trial: the coordinator notices a failed network by a silence of 10 s.
+    kill(connection_to(bed, "b"));
+    await_restored_without_network(bed, treated);
+    let without_connections = stepped.line();
+    let ids = ids_when_waiting(&mut stepped, bed, &[GUARD, AGENT]);
+    let without_agent = trial_that_loses(&mut stepped, bed, &ids[1..], treated);
+    let (report, seen) = stepped.report();
+    run(&bed.guests()[0], &until_ended(&ids[..1]));
+    assert_lost(&lines, 3, &report, &seen);
+    assert!(without_connections.contains("failed: host b vanished"), "{seen:#?}");
+    assert!(without_agent.contains("failed: host a vanished"), "{seen:#?}");
+    treated.assert_gone(bed);
 }
 
 /// The settings of a client return after each loss of processes, and after that of the network.
-pub fn check_killed(bed: &mut Bed, coordinator: &Coordinator, state: &mut LastState, treated: Treated<'_>) {
-    state.is_kept_by(bed, |bed| {
-        guard_agent_and_connection_are_killed(bed, coordinator, treated);
-        agent_is_killed_with_its_guard_and_the_network_fails(bed, coordinator, treated);
-    });
+pub fn check_killed(bed: &mut Bed, coordinator: &Coordinator, treated: Treated<'_>) {
+    guard_agent_and_connection_are_killed(bed, coordinator, treated);
+    agent_is_killed_with_its_guard_and_the_network_fails(bed, coordinator, treated);
+    treated.assert_gone(bed);
 }
 
 /// After the loss of the connection, the next agent waits for that without a connection, which restores the settings. After that of the agent, the

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::coordinator::{Coordinator, assert_all_valid, plan, warnings};
 use super::inspected::interface;
-use super::treatments::LastState;
+use super::treatments::await_links;
 use super::{run, run_in_both};
 
 /// An interface of guest a, and the address of the same interface of guest b.
@@ -122,17 +122,11 @@ fn assert_no_step_in_delays(report: &Value) {
 }
 
 /// Time stamps and XDP programs, in one run: for a driver without XDP. `inspected`: the guests, guest a first.
-pub fn check_time_stamps_and_xdp(
-    bed: &mut Bed,
-    coordinator: &Coordinator,
-    state: &mut LastState,
-    nic: Nic,
-    inspected: &Value,
-) {
+pub fn check_time_stamps_and_xdp(bed: &mut Bed, coordinator: &Coordinator, nic: Nic, inspected: &Value) {
     let before = stamping(bed, nic);
     let features = xdp_features(inspected, nic, false);
     let plan = plan(nic.address, XDP_ARMS, &[STAMPED, XDP].concat(), 2);
-    let report = state.is_kept_by(bed, |bed| coordinator.report(bed, &plan));
+    let report = coordinator.report(bed, &plan);
     assert_all_valid(&report, 8);
     assert_stamped(&report["workloads"][0]);
     assert_xdp(&report["workloads"][1], &features, false);
@@ -140,18 +134,13 @@ pub fn check_time_stamps_and_xdp(
 }
 
 /// XDP programs of a driver that has XDP. igb restarts the interface for its program: no trial sees that. `inspected`: the guests, guest a first.
-pub fn check_xdp(
-    bed: &mut Bed,
-    coordinator: &Coordinator,
-    state: &mut LastState,
-    nic: Nic,
-    inspected: &Value,
-) {
+pub fn check_xdp(bed: &mut Bed, coordinator: &Coordinator, nic: Nic, inspected: &Value) {
     let features = xdp_features(inspected, nic, true);
     let plan = plan(nic.address, XDP_ARMS, XDP, 2);
-    let report = state.is_kept_by(bed, |bed| coordinator.report(bed, &plan));
+    let report = coordinator.report(bed, &plan);
     assert_all_valid(&report, 4);
     assert_xdp(&report["workloads"][0], &features, true);
+    await_links(bed);
 }
 
 const STAMPED: &str = "[[workloads]]\nname = \"stamped\"\ntype = \"udp-rr\"\nduration = \"1 s\"\nrequest_rate = \"100 /s\"\n\

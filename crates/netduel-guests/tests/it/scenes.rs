@@ -20,7 +20,7 @@ use super::queues::{
 use super::readme::example_of_the_readme_runs;
 use super::states::check_nodes;
 use super::timed::Timed;
-use super::treatments::{LastState, Treated, check_refused};
+use super::treatments::{State, Treated, check_refused};
 use super::{answer_of, end, prepared, reach, run, run_in_both, until};
 
 /// Also where another program than xtask runs the tests.
@@ -71,7 +71,6 @@ fn virtio_scene_is_inspected() {
         assert!(two.starts_with("virtio_net, up") && two.contains("queues: 2 of at most 2,"), "{text}");
         assert!(one.starts_with("virtio_net, up") && one.contains("queues: 1 of at most 1,"), "{text}");
         let coordinator = Coordinator::new(&mut bed, timed.pace);
-        let mut state = LastState::default();
         timed.check("inspected with two names", || {
             let document = coordinator.inspect(&bed, &["ssh:a", "ssh:vm1"]);
             emulated_machine_has_no_kvm(&document);
@@ -84,16 +83,19 @@ fn virtio_scene_is_inspected() {
         });
         timed.check("dropped buffers", || dropped_buffers_are_reported_as_buffers(&mut bed, &coordinator));
         timed.check("aborted stream", || aborted_stream_sends_nothing_afterwards(&mut bed, &coordinator));
-        for table in VIRTIO_IN_FORCE {
-            timed.check("treatments", || {
-                check_restored(&mut bed, &coordinator, &mut state, Treated::both("10.1.0.2", &[table]));
-            });
-        }
-        timed.check("refused treatments", || {
-            check_refused(&mut bed, &coordinator, &mut state, "10.1.0.2", VIRTIO_REFUSED);
+        let state = timed.check("state", || State::read(&mut bed));
+        let [before_queues, queues] = VIRTIO_IN_FORCE;
+        timed.check("treatments", || {
+            check_restored(&mut bed, &coordinator, Treated::both("10.1.0.2", &[before_queues]));
         });
+        timed.check("state before queues", || state.assert_kept(&mut bed));
+        timed.check("treatments with queues", || {
+            check_restored(&mut bed, &coordinator, Treated::both("10.1.0.2", &[queues]));
+        });
+        timed.check("refused treatments", || check_refused(&bed, &coordinator, "10.1.0.2", VIRTIO_REFUSED));
         let nic = Nic { interface: "virt0", address: "10.1.0.2" };
-        timed.check("XDP", || check_xdp(&mut bed, &coordinator, &mut state, nic, &inspected));
+        timed.check("XDP", || check_xdp(&mut bed, &coordinator, nic, &inspected));
+        timed.check("state afterwards", || state.assert_kept(&mut bed));
         bed.guests()[0].power_off().unwrap();
         end(bed);
     });
@@ -106,16 +108,14 @@ fn vmxnet3_scene_is_inspected() {
         let nic = interface_of(&text, "vmx0");
         assert!(nic.starts_with("vmxnet3, up") && nic.contains("queues: 2 of at most 2,"), "{text}");
         let coordinator = Coordinator::new(&mut bed, timed.pace);
-        let mut state = LastState::default();
         let inspected = timed.check("remedies", || check_remedies(&mut bed, &coordinator));
         check_nodes(&inspected);
+        let state = timed.check("state", || State::read(&mut bed));
         timed.check("treatments", || {
-            let treated = Treated::both("10.1.0.2", &VMXNET3_IN_FORCE);
-            check_restored(&mut bed, &coordinator, &mut state, treated);
+            check_restored(&mut bed, &coordinator, Treated::both("10.1.0.2", &VMXNET3_IN_FORCE));
         });
-        timed.check("refused treatments", || {
-            check_refused(&mut bed, &coordinator, &mut state, "10.1.0.2", VMXNET3_REFUSED);
-        });
+        timed.check("refused treatments", || check_refused(&bed, &coordinator, "10.1.0.2", VMXNET3_REFUSED));
+        timed.check("state afterwards", || state.assert_kept(&mut bed));
         end(bed);
     });
 }
@@ -139,20 +139,18 @@ fn primary_of_the_e1000e_scene_leaves_and_returns() {
         let text = run(guest, "netduel inspect");
         assert!(interface_of(&text, "fo0").contains("active: eth0 has carried packets"), "{text}");
         let coordinator = Coordinator::new(&mut bed, timed.pace);
-        let mut state = LastState::default();
         let inspected = timed.check("remedies", || check_remedies(&mut bed, &coordinator));
         timed.check("removed primary", || removed_primary_returns_as_it_was(&mut bed, &coordinator));
+        let state = timed.check("state", || State::read(&mut bed));
         timed.check("treatments", || {
-            let treated = Treated::both("10.2.0.2", &E1000E_IN_FORCE);
-            check_restored(&mut bed, &coordinator, &mut state, treated);
+            check_restored(&mut bed, &coordinator, Treated::both("10.2.0.2", &E1000E_IN_FORCE));
         });
-        timed.check("refused treatments", || {
-            check_refused(&mut bed, &coordinator, &mut state, "10.2.0.2", E1000E_REFUSED);
-        });
+        timed.check("refused treatments", || check_refused(&bed, &coordinator, "10.2.0.2", E1000E_REFUSED));
         let nic = Nic { interface: "e1k0", address: "10.2.0.2" };
         timed.check("time stamps and XDP", || {
-            check_time_stamps_and_xdp(&mut bed, &coordinator, &mut state, nic, &inspected);
+            check_time_stamps_and_xdp(&mut bed, &coordinator, nic, &inspected);
         });
+        timed.check("state afterwards", || state.assert_kept(&mut bed));
         // Last: they change the guests themselves.
         timed.check("failovers", || check_failovers_below_net_failover(&mut bed, &coordinator));
         timed.check("changes below net_failover", || {
@@ -239,8 +237,9 @@ fn removed_primary_returns_as_it_was(bed: &mut Bed, coordinator: &Coordinator) {
     let renamed =
         format!("ip link set eth0 down; ip link set eth0 name prim0; {settings}; . /scene.sh; up prim0");
     run_in_both(bed.guests(), |_| renamed.clone());
-    let treated = Treated::both("10.1.0.2", &[PRIMARY_REMOVED]);
-    check_restored(bed, coordinator, &mut LastState::default(), treated);
+    let state = State::read(bed);
+    check_restored(bed, coordinator, Treated::both("10.1.0.2", &[PRIMARY_REMOVED]));
+    state.assert_kept(bed);
     let look = "cat /sys/class/net/prim0/carrier; basename $(readlink /sys/class/net/prim0/master)";
     // The defaults of its driver: what returns from a removal by the hypervisor has them.
     let defaults = "ethtool -G prim0 rx 256 tx 256; ethtool -K prim0 gro on; \

@@ -18,13 +18,16 @@ pub struct Refused {
     pub because: &'static [&'static str],
 }
 
+/// Waits until no interface that is up lacks its carrier: a treatment restarts some, and a virtual function loses its link some time after its
+/// physical function was restarted.
+const CARRIERS: &str = "for entry in /sys/class/net/*; do \
+     until { carrier=; read -r carrier < \"$entry/carrier\"; [ \"$carrier\" != 0 ]; } 2>/dev/null; do usleep 50000; done; done";
+
 /// Everything of the interfaces that a treatment may change, as the guest's own programs print it. Of an RSS table it has how many entries each
 /// queue has: a table that is reset to that of the driver may deal them in another order (igb). A NIC that was removed returns with another
-/// index, and a bond counts how often a port failed. A virtual function loses its link some time after its physical function was restarted.
-/// Each process costs an emulated processor tens of milliseconds: one program reads as many files as it can.
-const STATE: &str = "for entry in /sys/class/net/*; do \
-     until { carrier=; read -r carrier < \"$entry/carrier\"; [ \"$carrier\" != 0 ]; } 2>/dev/null; do usleep 50000; done; done; \
-     ip -d -o link show | sed \"s/^[0-9]*: //; s/ link_failure_count [0-9]*//\" | sort; \
+/// index, and a bond counts how often a port failed. Each process costs an emulated processor tens of milliseconds: one program reads as many
+/// files as it can.
+const STATE: &str = "ip -d -o link show | sed \"s/^[0-9]*: //; s/ link_failure_count [0-9]*//\" | sort; \
      for entry in /sys/class/net/*; do name=${entry##*/}; echo \"== $name\"; \
      for option in -k -g -l -c; do ethtool $option \"$name\" 2>&1; done; done; \
      for entry in /sys/class/net/*; do name=${entry##*/}; echo \"== $name\"; ethtool -x \"$name\" 2>&1; done | \
@@ -33,31 +36,35 @@ const STATE: &str = "for entry in /sys/class/net/*; do \
      grep -H . /sys/class/net/*/queues/*/[rx]ps_cpus /proc/irq/[0-9]*/smp_affinity_list 2>&1; \
      sysctl -a 2>/dev/null | grep -v -e random -e nr_ -e dentry -e inode -e file-nr -e ns_last_pid -e pty -e conntrack_count";
 
-fn state(guests: &[Guest]) -> Vec<String> {
-    run_in_both(guests, |_| STATE.to_owned())
-}
+/// The state of both guests before checks of which none leaves anything. Reading it takes seconds, so the checks of a scene share one; what changes
+/// guests on purpose comes before or after all of them. It is read again after all, and before a change of queues: with other queues a driver sets
+/// interrupts, packet steering and RSS anew, whatever a check before has left.
+#[derive(Debug)]
+pub struct State(Vec<String>);
 
-/// The last known state of both guests. The state after a check is that before the next one, also when runs of netduel without this
-/// comparison are between them: they leave nothing either. What changes guests on purpose comes before the first or after the last check.
-#[derive(Debug, Default)]
-pub struct LastState(Option<Vec<String>>);
+impl State {
+    /// As it is now.
+    pub fn read(bed: &mut Bed) -> Self {
+        Self(run_in_both(bed.guests(), |_| format!("{CARRIERS}; {STATE}")))
+    }
 
-impl LastState {
-    /// Both guests are after the work as they were.
+    /// Both guests are as they were.
     #[track_caller]
-    pub fn is_kept_by<R>(&mut self, bed: &mut Bed, work: impl FnOnce(&mut Bed) -> R) -> R {
-        let before = self.0.take().unwrap_or_else(|| state(bed.guests()));
-        let result = work(bed);
-        let after = state(bed.guests());
-        for (before, after) in before.iter().zip(&after) {
+    pub fn assert_kept(&self, bed: &mut Bed) {
+        let Self(after) = Self::read(bed);
+        for (before, after) in self.0.iter().zip(&after) {
             let lines = before.lines().zip(after.lines()).filter(|(before, after)| before != after);
             let differing: Vec<(&str, &str)> = lines.collect();
             assert!(differing.is_empty(), "before and after: {differing:#?}");
             assert_eq!(before.lines().count(), after.lines().count(), "{before}\n\n{after}");
         }
-        self.0 = Some(after);
-        result
     }
+}
+
+/// Waits until the interfaces of both guests have their links again.
+#[track_caller]
+pub fn await_links(bed: &mut Bed) {
+    run_in_both(bed.guests(), |_| CARRIERS.to_owned());
 }
 
 /// Treatments that are in force at a time, on a path.
@@ -115,6 +122,15 @@ impl<'a> Treated<'a> {
         }
     }
 
+    /// No row shows its treatment in a guest that had it: a check that leaves one fails itself, before a comparison with [`State`] names what is left.
+    #[track_caller]
+    pub fn assert_gone(&self, bed: &mut Bed) {
+        await_links(bed);
+        for printed in run_in_both(self.guests(bed), |_| self.look()) {
+            self.assert_shown(&printed, false);
+        }
+    }
+
     fn rows(&self) -> impl Iterator<Item = &'a InForce> + use<'a> {
         self.tables.iter().copied().flatten()
     }
@@ -130,13 +146,7 @@ const SHOWN: &str = "/tmp/shown";
 const MARK: &str = "netduel-row";
 
 /// Runs an arm for each treatment on the client, each of which is refused with its reason.
-pub fn check_refused(
-    bed: &mut Bed,
-    coordinator: &Coordinator,
-    state: &mut LastState,
-    address: &str,
-    table: &[Refused],
-) {
+pub fn check_refused(bed: &Bed, coordinator: &Coordinator, address: &str, table: &[Refused]) {
     let keys: Vec<(String, String)> = table
         .iter()
         .enumerate()
@@ -148,7 +158,7 @@ pub fn check_refused(
     arms.extend(keys.iter().map(|(name, keys)| (name.as_str(), keys.as_str())));
     // Two refusals of an arm are fewer than those that drop it: each is in the output.
     let plan = coordinator.plan(&plan(address, &arms, SHORT, 2));
-    let printed = state.is_kept_by(bed, |bed| coordinator.run(bed, &["run", &plan])).expect_code(6);
+    let printed = coordinator.run(bed, &["run", &plan]).expect_code(6);
     let mut missing = Vec::new();
     for (index, row) in table.iter().enumerate() {
         let arm = format!(" r{index} ");
