@@ -8,7 +8,7 @@ use super::coordinator::{Coordinator, FEW_ROUND_TRIPS, plan};
 use super::device_treatments::{IGB_IN_FORCE, IGB_REFUSED, IGBVF_IN_FORCE};
 use super::inspected::{check_remedies, interface, interface_of};
 use super::killed::{check_killed, check_restored};
-use super::nic_features::{Nic, check_stamps_of_igb, check_time_stamps_and_busy_polling, check_xdp};
+use super::nic_features::{Nic, check_time_stamps_and_busy_polling, check_xdp};
 use super::scenes::with_scene;
 use super::states::check_states;
 use super::treatments::{InForce, State, Treated, check_refused};
@@ -39,7 +39,6 @@ fn igb_scene_is_inspected_treated_and_restored_and_ends_with_its_holder() {
         timed.check("time stamps and busy polling", || {
             check_time_stamps_and_busy_polling(&mut bed, &coordinator, nic);
         });
-        timed.check("time stamps of the NIC", || check_stamps_of_igb(&mut bed, &coordinator, nic));
         let [beside_rss, queues] = IGB_IN_FORCE;
         timed.check("killed processes", || {
             check_killed(&mut bed, &coordinator, Treated::client("10.1.0.2", &[beside_rss]));

@@ -224,7 +224,7 @@ fn traffic_of_a_trial_stays_in_it_and_its_path_is_proven(bed: &mut Bed, coordina
     let report = coordinator.report(bed, &plan);
     run(&bed.guests()[0], "tc qdisc del dev virt0 root");
     assert_all_valid(&report, 16);
-    assert_busy_polled(&report, 3);
+    assert_busy_polled(&report, 3, 2);
     assert_own_packets(&coordinator.trials(&report), "virt0", &["rr", "datagrams"]);
     let disagreeing = |text: &&&str| text.contains("counts disagree") || text.contains("other traffic");
     assert_eq!(warnings(&report).iter().find(disagreeing), None);
