@@ -3,6 +3,7 @@
 use std::fs;
 
 use netduel_guests::Bed;
+use serde_json::Value;
 
 use super::coordinator::{Coordinator, FEW_ROUND_TRIPS, plan};
 use super::device_treatments::{IGB_IN_FORCE, IGB_REFUSED, IGBVF_IN_FORCE};
@@ -22,8 +23,7 @@ fn igb_scene_is_inspected_treated_and_restored_and_ends_with_its_holder() {
             inspected_as_igb(&text);
         }
         let coordinator = Coordinator::new(&mut bed, timed.pace);
-        timed.check("data of a client", || data_of_a_client_is_that_of_its_route(&mut bed, &coordinator));
-        let inspected = timed.check("remedies", || check_remedies(&mut bed, &coordinator));
+        let inspected = timed.check("remedies", || check_remedies_and_data(&mut bed, &coordinator));
         let state = timed.check("state", || State::read(&mut bed));
         timed.check("treatments of a virtual function", || {
             check_restored(&mut bed, &coordinator, Treated::both("10.2.0.2", &IGBVF_IN_FORCE));
@@ -62,14 +62,24 @@ fn igb_scene_is_inspected_treated_and_restored_and_ends_with_its_holder() {
     });
 }
 
-/// The NIC that carries the data is compared, and not that of the default route.
-fn data_of_a_client_is_that_of_its_route(bed: &mut Bed, coordinator: &Coordinator) {
+/// The remedies of both guests and of their pair, from two inspections of the hosts of a plan. Returns the second one.
+fn check_remedies_and_data(bed: &mut Bed, coordinator: &Coordinator) -> Value {
     let arms = [("one", ""), ("two", "")];
     let plan = coordinator.plan(&plan("10.2.0.2", &arms, FEW_ROUND_TRIPS, 2));
     let set_mtu = |mtu: u32| format!("ip link set vf1 mtu {mtu}; . /scene.sh; up vf1");
     // A difference that the finding has to see: no other interface of guest a has this MTU.
     run(&bed.guests()[0], &set_mtu(1400));
-    let findings = findings_of_the_pair(bed, coordinator, &plan);
+    let words = ["--plan", plan.as_str()];
+    let afterwards = check_remedies(bed, coordinator, &words, data_of_a_client_is_that_of_its_route);
+    let findings = findings_of_the_pair(&afterwards);
+    assert!(!findings.iter().any(|one| one["id"] == "mtu-differs"), "{findings:#?}");
+    run_in_both(bed.guests(), |_| set_mtu(1500));
+    afterwards
+}
+
+/// The NIC that carries the data is compared, and not that of the default route.
+fn data_of_a_client_is_that_of_its_route(bed: &mut Bed, inspected: &Value) {
+    let findings = findings_of_the_pair(inspected);
     // Both ends have their data on vf1, and the default route nowhere.
     let mtu = findings.iter().find(|one| one["id"] == "mtu-differs");
     let mtu = mtu.unwrap_or_else(|| panic!("{findings:#?}"));
@@ -78,17 +88,14 @@ fn data_of_a_client_is_that_of_its_route(bed: &mut Bed, coordinator: &Coordinato
     run(&bed.guests()[1], mtu["command"].as_str().unwrap());
     let others = ["device-differs", "family-missing", "acceleration-differs"];
     assert!(!findings.iter().any(|one| others.iter().any(|id| one["id"] == *id)), "{findings:#?}");
-    let afterwards = findings_of_the_pair(bed, coordinator, &plan);
-    assert!(!afterwards.iter().any(|one| one["id"] == "mtu-differs"), "{afterwards:#?}");
-    run_in_both(bed.guests(), |_| set_mtu(1500));
 }
 
 /// The findings about the one pair of hosts of a plan.
-fn findings_of_the_pair(bed: &Bed, coordinator: &Coordinator, plan: &str) -> Vec<serde_json::Value> {
-    let document = coordinator.inspect(bed, &["--plan", plan]);
-    assert_eq!(document["hosts"].as_array().unwrap().len(), 2, "{:#}", document["hosts"]);
-    let [pair] = &document["pairs"].as_array().unwrap()[..] else { panic!("{:#}", document["pairs"]) };
-    pair["findings"].as_array().unwrap().clone()
+#[track_caller]
+fn findings_of_the_pair(inspected: &Value) -> &[Value] {
+    assert_eq!(inspected["hosts"].as_array().unwrap().len(), 2, "{:#}", inspected["hosts"]);
+    let [pair] = &inspected["pairs"].as_array().unwrap()[..] else { panic!("{:#}", inspected["pairs"]) };
+    pair["findings"].as_array().unwrap()
 }
 
 /// As an event of a failover: nothing would be received until the return.
@@ -117,8 +124,7 @@ fn active_function_is_shown_as_active(bed: &Bed, coordinator: &Coordinator) {
     let document = coordinator.inspect(bed, &["ssh:a", "ssh:b"]);
     for host in document["hosts"].as_array().unwrap() {
         let states = host["accelerated_networking"].as_array().unwrap();
-        let state =
-            states.iter().find(|state| state["interface"] == "fo0").unwrap_or(&serde_json::Value::Null);
+        let state = states.iter().find(|state| state["interface"] == "fo0").unwrap_or(&Value::Null);
         assert_eq!((&state["state"], &state["function"]), (&"active".into(), &"vf0".into()), "{states:#?}");
         assert!(interface(host, "pf0")["driver"] == "igb");
     }

@@ -15,11 +15,18 @@ const GONE_AFTERWARDS: [&str; 7] = [
     "interrupts-on-other-node",
 ];
 
-/// Runs the command of each finding of both guests. The guest's programs accept all of them, and the finding is gone. Returns what is inspected
-/// afterwards.
-pub fn check_remedies(bed: &mut Bed, coordinator: &Coordinator) -> Value {
-    let targets = ["ssh:a", "ssh:b"];
-    let document = coordinator.inspect(bed, &targets);
+/// The words of `netduel inspect` for both guests.
+pub const BOTH: [&str; 2] = ["ssh:a", "ssh:b"];
+
+/// Runs the command of each finding of both guests, which these words of `netduel inspect` name, guest a first. The guest's programs accept all of
+/// them, and the finding is gone. `beside` gets what is inspected before, and may change more. Returns what is inspected afterwards.
+pub fn check_remedies(
+    bed: &mut Bed,
+    coordinator: &Coordinator,
+    words: &[&str],
+    beside: impl FnOnce(&mut Bed, &Value),
+) -> Value {
+    let document = coordinator.inspect(bed, words);
     let mut tried = Vec::new();
     for (number, host) in document["hosts"].as_array().unwrap().iter().enumerate() {
         for finding in host["findings"].as_array().unwrap() {
@@ -33,7 +40,8 @@ pub fn check_remedies(bed: &mut Bed, coordinator: &Coordinator) -> Value {
         let is_sure = (number, &Value::from("one-queue"), &Value::from("mgmt"));
         assert!(tried.contains(&is_sure), "{:#}", host["findings"]);
     }
-    let afterwards = coordinator.inspect(bed, &targets);
+    beside(bed, &document);
+    let afterwards = coordinator.inspect(bed, words);
     for (number, host) in afterwards["hosts"].as_array().unwrap().iter().enumerate() {
         for finding in host["findings"].as_array().unwrap() {
             let is_remedied = GONE_AFTERWARDS.iter().any(|id| finding["id"] == *id)

@@ -8,7 +8,7 @@ use super::device_treatments::{
 };
 use super::failover::{check_bond, check_changes_below_net_failover, check_failovers_below_net_failover};
 use super::failover_cases::PRIMARY_IS_BACK;
-use super::inspected::{check_remedies, interface_of};
+use super::inspected::{BOTH, check_remedies, interface_of};
 use super::killed::check_restored;
 use super::nic_features::{BUSY_POLLING, Nic, assert_busy_polled, check_time_stamps_and_xdp, check_xdp};
 use super::pace::ProcessorTime;
@@ -76,7 +76,7 @@ fn virtio_scene_is_inspected() {
             emulated_machine_has_no_kvm(&document);
             guest_with_two_names_has_its_findings_once(&document);
         });
-        let inspected = timed.check("remedies", || check_remedies(&mut bed, &coordinator));
+        let inspected = timed.check("remedies", || check_remedies(&mut bed, &coordinator, &BOTH, |_, _| {}));
         timed.check("example of the README", || example_of_the_readme_runs(&mut bed, &coordinator));
         timed.check("traffic of a trial", || {
             traffic_of_a_trial_stays_in_it_and_its_path_is_proven(&mut bed, &coordinator);
@@ -108,7 +108,7 @@ fn vmxnet3_scene_is_inspected() {
         let nic = interface_of(&text, "vmx0");
         assert!(nic.starts_with("vmxnet3, up") && nic.contains("queues: 2 of at most 2,"), "{text}");
         let coordinator = Coordinator::new(&mut bed, timed.pace);
-        let inspected = timed.check("remedies", || check_remedies(&mut bed, &coordinator));
+        let inspected = timed.check("remedies", || check_remedies(&mut bed, &coordinator, &BOTH, |_, _| {}));
         check_nodes(&inspected);
         let state = timed.check("state", || State::read(&mut bed));
         timed.check("treatments", || {
@@ -139,7 +139,7 @@ fn primary_of_the_e1000e_scene_leaves_and_returns() {
         let text = run(guest, "netduel inspect");
         assert!(interface_of(&text, "fo0").contains("active: eth0 has carried packets"), "{text}");
         let coordinator = Coordinator::new(&mut bed, timed.pace);
-        let inspected = timed.check("remedies", || check_remedies(&mut bed, &coordinator));
+        let inspected = timed.check("remedies", || check_remedies(&mut bed, &coordinator, &BOTH, |_, _| {}));
         timed.check("removed primary", || removed_primary_returns_as_it_was(&mut bed, &coordinator));
         let state = timed.check("state", || State::read(&mut bed));
         timed.check("treatments", || {
