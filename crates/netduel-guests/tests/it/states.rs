@@ -11,7 +11,6 @@ pub const REACH_PEER: &str = "until ping -c 1 -W 1 10.3.0.2; do usleep 50000; do
 
 /// States of virtual functions and queues are inspected and remedied. The function with an address of its own is gone afterwards.
 pub fn check_states(bed: &mut Bed) {
-    assert_eq!(inspected(&bed.guests()[0]).state(), ("active", Some("vf0")));
     one_core_for_all_queues_and_a_link_that_is_down_are_found(bed);
     down_function_is_idle(bed);
     unbound_function_has_no_driver(bed);
@@ -36,7 +35,7 @@ pub fn check_nodes(inspected: &Value) {
 const INTERRUPTS_MOVED: &str = "for i in $(ls /sys/class/net/pf0/device/msi_irqs); do case $(ls /proc/irq/$i) in *pf0-*) \
      until [ $(cat /proc/irq/$i/smp_affinity_list) = $(cat /proc/irq/$i/effective_affinity_list) ]; do usleep 50000; done ;; esac; done";
 
-/// Each remedy ends what its finding is about.
+/// Each remedy ends what its finding is about. What is found there leaves the function below net_failover active.
 fn one_core_for_all_queues_and_a_link_that_is_down_are_found(bed: &mut Bed) {
     let make = "for i in $(ls /sys/class/net/pf0/device/msi_irqs); do case $(ls /proc/irq/$i) in *pf0-*) \
          echo 1 > /proc/irq/$i/smp_affinity_list ;; esac; done; ip link set vf1 down";
@@ -45,6 +44,7 @@ fn one_core_for_all_queues_and_a_link_that_is_down_are_found(bed: &mut Bed) {
     run(guest, INTERRUPTS_MOVED);
     let found = [("interrupts-on-one-core", "pf0"), ("link-down", "vf1")];
     let host = inspected(guest);
+    assert_eq!(host.state(), ("active", Some("vf0")));
     for (id, interface) in found {
         remedy(guest, host.finding(id, interface));
     }
