@@ -13,8 +13,8 @@ const LOCK: &str = "lock";
 const KEY: &str = "key";
 const SSH_CONFIG: &str = "ssh_config";
 /// Commands in a guest share a connection, because making one takes an emulated processor some 0.2 s. The first command makes it, and it ends with
-/// the bed. Its path is relative to the folder: sockets have short paths only.
-const SHARED: [&str; 3] = ["ControlMaster=auto", "ControlPersist=yes", "ControlPath=connection-%n"];
+/// the bed.
+const SHARED: [&str; 2] = ["ControlMaster=auto", "ControlPersist=yes"];
 
 /// Distinguishes the beds of one process.
 static NEXT: AtomicU32 = AtomicU32::new(1);

@@ -34,6 +34,25 @@ pub struct Guest {
     folder: PathBuf,
 }
 
+/// A connection that commands in a guest share, one after the other.
+#[derive(Debug, Clone, Copy)]
+enum Connection {
+    /// Of commands whose end is awaited.
+    OneByOne,
+    /// Of a command that may go on beside one of those.
+    Beside,
+}
+
+impl Connection {
+    /// The setting of ssh. The path is relative to the folder of the bed: sockets have short paths only.
+    fn path(self) -> &'static str {
+        match self {
+            Self::OneByOne => "ControlPath=connection-%n",
+            Self::Beside => "ControlPath=beside-%n",
+        }
+    }
+}
+
 impl Guest {
     /// Starts QEMU and waits for nothing; [`Self::take_control`] comes next. `ssh` is the command that reaches guests by their names, in the folder.
     pub fn start(machine: Machine<'_>, mut qemu: Command, ssh: Vec<String>, folder: PathBuf) -> Result<Self> {
@@ -94,7 +113,7 @@ impl Guest {
         let output = self.ssh_output(script)?;
         if !output.status.success() {
             return Err(failure(
-                &self.ssh_command(script),
+                &self.ssh_command(Connection::OneByOne, &[&self.name, script]),
                 &format!("run a command in guest {}", self.name),
                 &output,
             ));
@@ -104,7 +123,8 @@ impl Guest {
 
     /// As [`Self::ssh`], whatever its exit code.
     pub fn ssh_output(&self, script: &str) -> Result<Output> {
-        any_output_of(&mut self.ssh_command(script), &format!("run a command in guest {}", self.name))
+        let mut command = self.ssh_command(Connection::OneByOne, &[&self.name, script]);
+        any_output_of(&mut command, &format!("run a command in guest {}", self.name))
     }
 
     /// Runs a command of QEMU's control protocol.
@@ -163,22 +183,27 @@ impl Guest {
         self.console.text()
     }
 
-    /// The command of [`Self::ssh`], for a caller that waits for more than its end.
-    pub fn ssh_command(&self, script: &str) -> Command {
-        self.ssh_with(&[&self.name, script])
+    /// A command as those of [`Self::ssh`], for a caller that waits for less than its end. It has a connection of its own, which one such command uses
+    /// at a time: the ssh server (dropbear 2022.83) may close a session before it starts its command when another command of the connection ends.
+    pub fn command_beside(&self, script: &str) -> Command {
+        self.ssh_command(Connection::Beside, &[&self.name, script])
     }
 
-    /// Ends the connection that its commands share, if there is one, and the commands that use it; the next command makes another. After a failure
-    /// of its link the old one would wait as long again before it repeats what was lost.
-    pub fn end_connection(&self) -> Result<()> {
-        let mut command = self.ssh_with(&["-O", "exit", &self.name]);
-        // Where there is none, ssh prints that and ends with an exit code other than 0.
-        any_output_of(&mut command, &format!("end the connection to guest {}", self.name)).map(drop)
+    /// Ends the connections that its commands share, as far as there are any, and the commands that use them; the next command makes another. After a
+    /// failure of its link the old one would wait as long again before it repeats what was lost.
+    pub fn end_connections(&self) -> Result<()> {
+        for connection in [Connection::OneByOne, Connection::Beside] {
+            let mut command = self.ssh_command(connection, &["-O", "exit", &self.name]);
+            // Where there is none, ssh prints that and ends with an exit code other than 0.
+            any_output_of(&mut command, &format!("end a connection to guest {}", self.name))?;
+        }
+        Ok(())
     }
 
-    fn ssh_with(&self, words: &[&str]) -> Command {
+    fn ssh_command(&self, connection: Connection, words: &[&str]) -> Command {
         let mut command = Command::new("timeout");
-        command.arg(BOUND.as_secs().to_string()).args(&self.ssh).args(words).current_dir(&self.folder);
+        command.arg(BOUND.as_secs().to_string()).args(&self.ssh);
+        command.args(["-o", connection.path()]).args(words).current_dir(&self.folder);
         command
     }
 

@@ -133,7 +133,7 @@ fn begin_without_network(stepped: &mut SteppedRun, bed: &mut Bed, treated: Treat
         take_shown()
     );
     let printed = stepped.begin(&bed.guests()[0], &watch);
-    bed.guests()[0].end_connection().unwrap();
+    bed.guests()[0].end_connections().unwrap();
     set_management_link(&mut bed.guests()[0], false);
     treated.assert_shown(&printed, true);
 }

@@ -33,6 +33,8 @@ pub struct SteppedRun {
     report: Option<JoinHandle<String>>,
     lines: Lines<BufReader<ChildStderr>>,
     seen: Vec<String>,
+    /// Runs the last script in the client to its end.
+    script: Option<JoinHandle<()>>,
 }
 
 /// It exists in guest a while a trial waits.
@@ -66,7 +68,7 @@ impl SteppedRun {
         let lines = BufReader::new(process.stderr.take().unwrap()).lines();
         let report = process.stdout.take().unwrap();
         let report = thread::spawn(move || std::io::read_to_string(report).unwrap());
-        Self { process, plan, report: Some(report), lines, seen: Vec::new() }
+        Self { process, plan, report: Some(report), lines, seen: Vec::new(), script: None }
     }
 
     /// Lets a trial begin, makes the change when half a second of its traffic has passed, and returns the line about the trial.
@@ -102,8 +104,8 @@ impl SteppedRun {
         self.in_client(client, &format!("until [ -e {WAITS} ]; do usleep {LOOK_US}; done; {script}"))
     }
 
-    /// Runs a script in the client that waits for the run, and returns what it printed. The end of its connection is not awaited: a busy machine
-    /// needs seconds for it, in which a trial may end.
+    /// Runs a script in the client that waits for the run, and returns what it printed. The end of its command is not awaited before the next script:
+    /// a busy machine needs seconds for it, in which a trial may end.
     fn in_client(&mut self, client: &Guest, script: &str) -> String {
         match self.printed_before_the_end(client, script) {
             Some(Ok(printed)) => printed,
@@ -117,9 +119,12 @@ impl SteppedRun {
 
     /// What a script in the client printed, or how it failed. `None` when it still waits for a run that has ended; it then ends with the bed.
     fn printed_before_the_end(&mut self, client: &Guest, script: &str) -> Option<Result<String, String>> {
+        if let Some(last) = self.script.take() {
+            last.join().unwrap();
+        }
         let (sender, receiver) = mpsc::channel();
-        let command = client.ssh_command(&format!("{{ {script}\n}} && echo {DONE}"));
-        thread::spawn(move || run_until_done(command, &sender));
+        let command = client.command_beside(&format!("{{ {script}\n}} && echo {DONE}"));
+        self.script = Some(thread::spawn(move || run_until_done(command, &sender)));
         loop {
             let has_ended = self.process.try_wait().unwrap().is_some();
             match receiver.recv_timeout(if has_ended { AFTER_THE_END } else { LOOK }) {
