@@ -41,20 +41,21 @@ fn udp() -> Run {
 
 #[test]
 fn reports_state_beside_the_counters_of_lo_that_they_contain_other_traffic() {
-    let cases: [(Run, usize, fn(&str) -> String); 2] = [
-        // The path proof, and the packets of the datagrams.
-        (udp(), 2, |name| format!("{name} sent ")),
-        // The path proof, and both ends of each of two workloads.
-        (packets::swept(), 3, |name| format!("0 on {name}")),
-    ];
-    for (run, of_lo, counter) in cases {
-        for (name, count) in [("lo", of_lo), ("eth1", 0)] {
-            let document = document(&moved(run.clone(), name, 5_000_000));
-            let terminal = terminal::report(&document, 400, false);
-            for page in [terminal, markdown::page(&document), html::page(&document)] {
-                assert!(page.contains(&counter(name)), "{name}: {page}");
-                assert_eq!(page.matches(NOTE).count(), count, "{name}: {page}");
-            }
+    // The path proof, and the packets of the datagrams.
+    assert_noted(&udp(), 2, |name| format!("{name} sent "));
+    // The path proof, and both ends of each of two workloads.
+    assert_noted(&packets::swept(), 3, |name| format!("0 on {name}"));
+}
+
+/// The run shows its counters by this text, and has this number of notes where they are those of `lo`.
+#[track_caller]
+fn assert_noted(run: &Run, of_lo: usize, counter: impl Fn(&str) -> String) {
+    for (name, count) in [("lo", of_lo), ("eth1", 0)] {
+        let document = document(&moved(run.clone(), name, 5_000_000));
+        let terminal = terminal::report(&document, 400, false);
+        for page in [terminal, markdown::page(&document), html::page(&document)] {
+            assert!(page.contains(&counter(name)), "{name}: {page}");
+            assert_eq!(page.matches(NOTE).count(), count, "{name}: {page}");
         }
     }
 }
