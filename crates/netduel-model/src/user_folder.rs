@@ -58,11 +58,11 @@ mod tests {
 
     #[test]
     fn folder_is_an_absolute_path() {
-        assert_eq!(UserFolder::Home.path(env("/home/x")), Some(PathBuf::from("/home/x")));
+        assert_eq!(UserFolder::Home.path(env("/users/x")), Some(PathBuf::from("/users/x")));
         for wrong in ["", "x", "./x", "~"] {
             assert_eq!(UserFolder::Home.path(env(wrong)), None, "{wrong}");
         }
-        assert_eq!(UserFolder::State.path(env("/home/x")), None);
+        assert_eq!(UserFolder::State.path(env("/users/x")), None);
     }
 
     #[test]

@@ -17,7 +17,9 @@ pub(super) fn doubt(record: Option<&Path>, lasting: Option<&Path>) -> Option<Str
         Some(folder) => {
             format!("let {} be a folder on a local disk that only this user can open", folder.display())
         }
-        None => "set XDG_STATE_HOME or HOME to the absolute path of a folder that this user can write".to_owned(),
+        None => {
+            "set XDG_STATE_HOME or HOME to the absolute path of a folder that this user can write".to_owned()
+        }
     };
     Some(format!("warning: {what}; {remedy}"))
 }

@@ -250,9 +250,15 @@ duration = "2 s"
             ("streams", "--set streams: has no value"),
             ("blocks_max=4 # \u{202e}", ": contains the character U+202E, which controls"),
             ("window=1 MiB", ""),
-            ("blocks_max=2\nblocks_min=9999", "--set blocks_max=2 blocks_min=9999: contains the character U+000A, "),
+            (
+                "blocks_max=2\nblocks_min=9999",
+                "--set blocks_max=2 blocks_min=9999: contains the character U+000A, ",
+            ),
             ("streams=2\r\nunknown=3", "; write one setting in one line, and repeat --set"),
-            ("blocks_min=2\u{1b}[2J", "--set blocks_min=2\u{fffd}[2J: contains the character U+001B, which controls"),
+            (
+                "blocks_min=2\u{1b}[2J",
+                "--set blocks_min=2\u{fffd}[2J: contains the character U+001B, which controls",
+            ),
             ("blocks_max=3 # three", "--set blocks_max=3 # three: is the text \"3 # three\""),
             ("blocks_max=3, blocks_min=2", "is the text \"3, blocks_min=2\""),
             ("blocks_max={}", "--set blocks_max={}: is a table"),
