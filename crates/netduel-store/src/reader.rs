@@ -406,10 +406,13 @@ impl<'p> Lines<'p> {
                 serde_json::from_value(value)
             })
         };
-        // The words of the parser are about the types of the program, and its line is always 1.
         value.map_err(|error: serde_json::Error| {
             if error.is_data() {
-                format!("its content is not that of format {}", self.format)
+                // Its place is that in the line, which the parser calls line 1.
+                let text = error.to_string();
+                let place = format!(" at line {} column {}", error.line(), error.column());
+                let wrong = text.strip_suffix(&place).unwrap_or(&text);
+                format!("its content is not that of format {}: {}", self.format, quoted(wrong))
             } else {
                 format!("it is no JSON from column {} on", error.column())
             }

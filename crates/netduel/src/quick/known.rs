@@ -1,6 +1,5 @@
 //! The pairings of this user: one file each, readable only by this user, so that a secret is typed once and appears in no plan,
 //! stored run or list of processes.
-use std::fmt::Display;
 use std::fs::DirBuilder;
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
@@ -35,24 +34,26 @@ fn file_of(name: &SocketName) -> Result<PathBuf, Failure> {
 
 /// Reads a pairing string from a file that only its owner may read.
 pub fn read(path: &Path) -> Result<Pairing, Failure> {
-    let text_of = |why: &dyn Display| format!("failed to read the pairing {}: {why}", path.display());
-    let failed = |why: String| Failure::message(Kind::Usage, text_of(&why));
-    let unread = |error: std::io::Error| {
-        let doing = format!("read the pairing {}", path.display());
-        exit::unread(Kind::Usage, doing, error, ANOTHER)
-    };
+    read_or(path, ANOTHER)
+}
+
+/// The same; `otherwise`: what helps where the file cannot be used.
+fn read_or(path: &Path, otherwise: &str) -> Result<Pairing, Failure> {
+    let doing = || format!("read the pairing {}", path.display());
+    let failed = |why: &str| Failure::message(Kind::Usage, format!("failed to {}: {why}", doing()));
+    let unread = |error: std::io::Error| exit::unread(Kind::Usage, doing(), error, otherwise);
     // What is judged is the opened file: the path may name another one at the next moment.
     let file = input_file::open(path).map_err(unread)?;
     let metadata = file.metadata().map_err(unread)?;
     if metadata.permissions().mode() & 0o077 != 0 {
-        let failure = failed("other users can read it and use the pairing".to_owned());
+        let failure = failed("other users can read it and use the pairing");
         return Err(failure.remedy(format!("run `chmod 600 {}`", path.display())));
     }
     if metadata.uid() != rustix::process::geteuid().as_raw() {
-        return Err(failed("it belongs to another user".to_owned()).remedy(ANOTHER));
+        return Err(failed("it belongs to another user").remedy(otherwise));
     }
     let text = input_file::read_opened_text(file, TEXT_LEN_MAX as usize).map_err(unread)?;
-    text.trim().parse::<Pairing>().map_err(|error| failed(error.to_string()))
+    text.trim().parse::<Pairing>().map_err(|error| failed(&error.to_string()).remedy(otherwise))
 }
 
 /// The stored pairing with the server at `name`; absent when there is none.
@@ -62,11 +63,8 @@ pub fn find(name: &SocketName) -> Result<Option<Pairing>, Failure> {
         return Ok(None);
     }
     // Its file is no argument of the command. A new pairing replaces it.
-    read(&path).map(Some).map_err(|failure| Failure {
-        kind: Kind::Store,
-        remedy: failure.remedy.or_else(|| Some(format!("pair again: {PAIR}"))),
-        ..failure
-    })
+    let pairing = read_or(&path, &format!("pair again: {PAIR}"));
+    pairing.map(Some).map_err(|failure| Failure { kind: Kind::Store, ..failure })
 }
 
 /// Stores a pairing under `name`, replacing an older one.
