@@ -1,7 +1,7 @@
 //! What a user can do about an error of the kernel with a file, a folder or an output. Files are opened elsewhere.
 use std::io::{Error, ErrorKind};
 
-/// A disk does not work (`EIO` in errno-base.h), for which the standard library has no kind.
+/// A disk or a terminal does not work (`EIO` in errno-base.h), for which the standard library has no kind.
 const EIO: i32 = 5;
 /// Too many open files of the machine and of the process (`ENFILE` and `EMFILE` in errno-base.h).
 const NO_DESCRIPTOR: [i32; 2] = [23, 24];
@@ -23,7 +23,7 @@ pub fn to_write(error: &Error) -> Option<&'static str> {
     Some(match kind {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "make room there",
         ErrorKind::FileTooLarge => RAISE_FILE_SIZE,
-        ErrorKind::NotFound => "create its folder",
+        ErrorKind::NotFound => "make sure that its folder exists",
         ErrorKind::NotADirectory | ErrorKind::AlreadyExists => "move the file that is in place of a folder",
         ErrorKind::IsADirectory => "remove the folder of this name",
         ErrorKind::PermissionDenied => "give this user the permission to write there",
@@ -35,9 +35,18 @@ pub fn to_write(error: &Error) -> Option<&'static str> {
 /// About a file that would exceed the limit of file sizes (`EFBIG`).
 pub const RAISE_FILE_SIZE: &str = "raise the limit of file sizes (`ulimit -f`, LimitFSIZE= of a service)";
 
-/// Both remedies: that of the cause, where it is known, and what helps whatever the cause is.
+/// About a file for which no descriptor is left (`ENFILE` and `EMFILE`).
+const RAISE_OPEN_FILES: &str =
+    "raise the limit of open files (`ulimit -n`, LimitNOFILE= of a service, fs.file-max of the machine)";
+
+/// Both remedies: that of the cause, where it is known, and what helps whatever the cause is. A limit holds for all files and places, so
+/// that another one does not help.
 pub fn remedy(of_cause: Option<&str>, otherwise: &str) -> String {
-    of_cause.map_or_else(|| otherwise.to_owned(), |of_cause| format!("{of_cause}, or {otherwise}"))
+    match of_cause {
+        Some(limit) if [RAISE_FILE_SIZE, RAISE_OPEN_FILES].contains(&limit) => limit.to_owned(),
+        Some(of_cause) => format!("{of_cause}, or {otherwise}"),
+        None => otherwise.to_owned(),
+    }
 }
 
 /// The kind of an error of the kernel. One with a text of its own has its cause and its remedy there.
@@ -47,10 +56,9 @@ fn kind(error: &Error) -> Option<ErrorKind> {
 
 fn to_open(error: &Error, kind: ErrorKind) -> Option<&'static str> {
     match error.raw_os_error() {
-        Some(number) if NO_DESCRIPTOR.contains(&number) => {
-            Some("raise the limit of open files (`ulimit -n`, LimitNOFILE= of a service)")
-        }
-        Some(EIO) => Some("check its disk (`dmesg`)"),
+        Some(number) if NO_DESCRIPTOR.contains(&number) => Some(RAISE_OPEN_FILES),
+        // Standard input and output may be a terminal, which has this error when it was closed.
+        Some(EIO) => Some("check its disk (`dmesg`) or its terminal"),
         _ if kind == ErrorKind::InvalidFilename => Some("choose a shorter name"),
         _ => None,
     }
@@ -70,7 +78,7 @@ mod tests {
             (27, "`ulimit -f`"),
             (13, "permission to write"),
             (30, "writable"),
-            (2, "create its folder"),
+            (2, "its folder exists"),
             (21, "remove the folder"),
             (24, "`ulimit -n`"),
         ] {
@@ -86,5 +94,14 @@ mod tests {
         }
         assert_eq!(remedy(to_write(&of(28)), "use y"), "make room there, or use y");
         assert_eq!(remedy(None, "use y"), "use y");
+    }
+
+    #[test]
+    fn limit_of_the_process_has_no_other_file_as_its_remedy() {
+        // EFBIG, ENFILE and EMFILE.
+        for number in [27, 23, 24] {
+            let text = remedy(to_write(&Error::from_raw_os_error(number)), "use y");
+            assert!(text.starts_with("raise the limit of ") && !text.contains("use y"), "{number}: {text}");
+        }
     }
 }

@@ -17,8 +17,8 @@ pub const SIZE_MAX: u64 = 4 << 30;
 pub enum StoreError {
     /// The file system is full, or the file as large as it may be. Records stored before are intact.
     #[error(
-        "failed to {operation} {}: {}{}; {} and resume the run, or choose another disk with --store: {source}",
-        path.display(), full(source), needed(*needed_bytes), room(source)
+        "failed to {operation} {}: {}{}; {} and resume the run{}: {source}",
+        path.display(), full(source), needed(*needed_bytes), room(source), other_disk(source)
     )]
     Full {
         /// The operation.
@@ -32,8 +32,8 @@ pub enum StoreError {
     },
     /// As [`Self::Full`], before the first record of a new run.
     #[error(
-        "failed to create run {}: {}{}; {} and start the run again, or choose another disk with --store: {source}",
-        path.display(), full(source), needed(*needed_bytes), room(source)
+        "failed to create run {}: {}{}; {} and start the run again{}: {source}",
+        path.display(), full(source), needed(*needed_bytes), room(source), other_disk(source)
     )]
     FullAtStart {
         /// The file that would have been created.
@@ -236,6 +236,14 @@ fn room(error: &io::Error) -> &'static str {
     }
 }
 
+/// The remedy beside [`room`]. The limit of file sizes is that of each disk.
+fn other_disk(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::FileTooLarge => "",
+        _ => ", or choose another disk with --store",
+    }
+}
+
 fn permission_remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::ReadOnlyFilesystem => "choose another folder with --store",
@@ -387,6 +395,7 @@ mod tests {
             let is_named =
                 text.contains("x: the file would exceed the limit of file sizes (7 bytes are needed); ");
             assert!(is_named && text.contains("raise the limit of file sizes (`ulimit -f`"), "{text}");
+            assert!(!text.contains("another disk"), "{text}");
         }
     }
 
