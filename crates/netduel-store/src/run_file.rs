@@ -6,6 +6,7 @@ use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use crate::error::StoreError;
 
@@ -39,8 +40,9 @@ fn opened(
     // A listing opens each entry of a folder, and a device may act when it is opened.
     match fs::metadata(path) {
         Ok(found) => check_kind(path, found.file_type())?,
-        Err(error) if path.is_symlink() && error.kind() != io::ErrorKind::PermissionDenied => {
-            return Err(other(path, "a link to no file"));
+        Err(error) if path.is_symlink() && has_no_target(&error) => {
+            let remedy = "mount the disk of its file, correct the link, or move the link out of the store";
+            return Err(not_a_run(path, format!("it is a link to no file; {remedy}")));
         }
         // To open it has the same error.
         Err(_) => {}
@@ -61,12 +63,15 @@ fn check_kind(path: &Path, kind: FileType) -> Result<(), StoreError> {
         kind if kind.is_char_device() || kind.is_block_device() => "a device",
         _ => "no regular file",
     };
-    Err(other(path, what))
+    let remedy = "name a regular file, for example a copy of its content; if it is in the store, move it out of the store";
+    Err(not_a_run(path, format!("it is {what}; {remedy}")))
 }
 
-fn other(path: &Path, what: &str) -> StoreError {
-    let reason = format!(
-        "it is {what}; name a regular file, for example a copy of what it yields, and move what is none out of the store"
-    );
+/// Whether this error of a link is that of its target. A disk or a server that does not answer has another one.
+fn has_no_target(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP))
+}
+
+fn not_a_run(path: &Path, reason: String) -> StoreError {
     StoreError::NotARun { path: path.to_owned(), reason }
 }

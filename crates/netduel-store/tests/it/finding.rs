@@ -182,6 +182,10 @@ fn what_is_no_file_is_listed_as_a_run_that_cannot_be_read() {
         }
         store.usage(&run.id).expect("it has a size");
     }
+    // A link with another error has its cause, not a missing target.
+    std::os::unix::fs::symlink("x".repeat(300), path("long-1")).expect("a link");
+    let error = store.read("long-1").expect_err("no run");
+    assert!(matches!(&error, StoreError::Io { .. }) && error.to_string().contains("too long"), "{error}");
     assert_eq!(store.read("last").expect("it is there").header.id.as_str(), "demo-1");
 }
 
