@@ -23,6 +23,8 @@ const FORMAT: u32 = 1;
 const FILE: &str = "identity.json";
 /// Maximum size of an identity file, bytes.
 const FILE_LEN_MAX: u64 = 64 << 10;
+const EPHEMERAL: &str = "serve with --ephemeral";
+/// For what is no identity. The loss of one would end the pairings.
 const REMOVE: &str = "remove it, or serve with --ephemeral";
 const DRAW_ANEW: &str = "create a new one with --new-identity, and pair again";
 /// The name in the certificate; clients compare the certificate itself and ignore the name.
@@ -115,7 +117,7 @@ impl Identity {
             }),
             Err(error) => {
                 let doing = format!("store the identity in {}", path.display());
-                Err(exit::unwritten(Kind::Store, doing, error, "serve with --ephemeral"))
+                Err(exit::unwritten(Kind::Store, doing, error, EPHEMERAL))
             }
         }
     }
@@ -126,7 +128,9 @@ impl Identity {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => {
                 let doing = format!("read the identity {}", path.display());
-                return Err(exit::unread(Kind::Environment, doing, error, REMOVE));
+                // A link has a text; an error of the kernel says nothing about the file.
+                let otherwise = if error.raw_os_error().is_some() { EPHEMERAL } else { REMOVE };
+                return Err(exit::unread(Kind::Environment, doing, error, otherwise));
             }
         };
         check_ownership(path, &file)?;
@@ -252,7 +256,16 @@ mod tests {
         set_permissions(&folder, Permissions::from_mode(0o700)).expect("set");
         std::fs::rename(&path, folder.join("elsewhere")).expect("moved");
         symlink(folder.join("elsewhere"), &path).expect("linked");
-        assert!(failure(&folder).contains("symbolic link"));
+        assert!(failure(&folder).contains("symbolic link; remove it"));
+    }
+
+    #[test]
+    fn identity_that_cannot_be_opened_is_not_to_be_removed() {
+        let (outer, _) = folder();
+        let file = outer.path().join("state");
+        write(&file, "").expect("written");
+        let failure = failure(&file);
+        assert!(failure.contains("serve with --ephemeral") && !failure.contains("remove"), "{failure}");
     }
 
     #[test]
