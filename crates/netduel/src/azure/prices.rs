@@ -10,10 +10,10 @@ use netduel_model::bed::money::Money;
 use netduel_report::json::bed::VmPrice;
 use serde::{Deserialize, Serialize};
 
-use super::bed_file::read_text;
 use super::session::{az, failed, now_unix_s};
 use crate::console::tell;
 use crate::exit::Failure;
+use crate::input_file;
 use crate::output_file::{self, Readers};
 use crate::program;
 
@@ -40,8 +40,8 @@ fn key(bed: &Bed) -> String {
 
 /// All prices; none when there is no file. A file that cannot be read is as good as none: a price is looked up again.
 fn read() -> BTreeMap<String, Entry> {
-    let text = file().and_then(|path| read_text("prices", &path, LEN_MAX, "look them up again"));
-    text.ok().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+    let text = file().ok().and_then(|path| input_file::read_text(&path, LEN_MAX).ok());
+    text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 
 /// The price of a VM of a bed, as it was looked up last.
