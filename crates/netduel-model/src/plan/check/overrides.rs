@@ -16,8 +16,8 @@ const DESIGN: &str = "design";
 /// What an override may look like.
 const ALLOWED: &str =
     "write KEY=VALUE for the design or every workload that has the key, WORKLOAD.KEY=VALUE for one workload";
-/// What to write in place of an override of several lines.
-const ONE_LINE: &str = "write one setting in one line, and repeat --set for each further one";
+/// What to write in place of an override with a hidden character, which may be a line break.
+const ONE_SETTING: &str = "write one setting in one line without it, and repeat --set for each further one";
 /// Keys of a workload that say which workload it is.
 const FIXED: [&str; 2] = ["name", "type"];
 
@@ -26,7 +26,7 @@ pub(crate) fn apply(spec: &mut PlanSpec, overrides: &[String], problems: &mut Pr
     for given in overrides {
         // It is stored with the run, and outputs would show another one.
         if let Err(hidden) = check_shown(given) {
-            refuse(&plain(given), &hidden.to_string(), ONE_LINE, problems);
+            refuse(&plain(given), &hidden.to_string(), ONE_SETTING, problems);
             continue;
         }
         let Some((key, value)) = given.split_once('=') else {
@@ -254,7 +254,7 @@ duration = "2 s"
                 "blocks_max=2\nblocks_min=9999",
                 "--set blocks_max=2 blocks_min=9999: contains the character U+000A, ",
             ),
-            ("streams=2\r\nunknown=3", "; write one setting in one line, and repeat --set"),
+            ("streams=2\r\nunknown=3", "; write one setting in one line without it, and repeat --set"),
             (
                 "blocks_min=2\u{1b}[2J",
                 "--set blocks_min=2\u{fffd}[2J: contains the character U+001B, which controls",
