@@ -36,7 +36,7 @@ pub enum ServerEventKind {
         address: SocketAddr,
         /// How to pair with it.
         pairings: Vec<ServerPairing>,
-        /// Why no other host can use the pairings, or why there are none, and what to do; null when other hosts can.
+        /// Why no other host can use the pairings, or why there are none, and what to do; null otherwise, and where --bind or --advertise names the address.
         warning: Option<String>,
     },
     /// A test is over.
