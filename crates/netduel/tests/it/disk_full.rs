@@ -36,8 +36,8 @@ fn full_disk_stops_the_run_before_a_trial_and_keeps_finished_trials() {
 fn limit_of_file_sizes_stops_the_run_before_a_trial_and_keeps_finished_trials() {
     let bench = Bench::new();
     let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 200\nblocks_max = 200"));
-    // In blocks of 512 bytes: some more than the space that is reserved for a trial.
-    let script = "ulimit -f 2600 && exec \"$0\" run \"$1\"";
+    // In blocks of 512 bytes: half a MiB more than the space that is reserved for a trial.
+    let script = "ulimit -f 3072 && exec \"$0\" run \"$1\"";
     let mut command = Command::new("sh");
     command.args(["-c", script, env!("CARGO_BIN_EXE_netduel")]).arg(&plan).current_dir(bench.path());
     bench.mark(&mut command);
