@@ -10,20 +10,21 @@ use serde_json::Value;
 use super::coordinator::{Coordinator, Printed, plan};
 use super::{load, processes, reach, run};
 
-/// More packets than [`slow_down`] lets pass, each in a buffer of its own: what is left in the queue at the end takes more than a second.
+/// More packets than [`slow_down`] lets pass, each in a buffer of its own: what is left in the queue at the end takes five seconds. A receiver waits
+/// two seconds for late packets, so that less would leave within its own trial.
 pub const MORE_THAN_THE_PATH: &str = "[[workloads]]\nname = \"packets\"\ntype = \"pps\"\nduration = \"1 s\"\nflows = 1\n\
      packet_rate = \"10000 /s\"\nwindow = \"4 MiB\"\n";
 
-/// Lets 2000 of these packets a second pass. Other flows do not wait for them, so that the next trial would begin beside what is left.
+/// Lets 600 of these packets a second pass. Other flows do not wait for them, so that the next trial would begin beside what is left.
 pub fn slow_down(interface: &str) -> String {
     format!(
-        "set -e; {}; tc qdisc replace dev {interface} root fq flow_limit 3000 maxrate 1mbit",
+        "set -e; {}; tc qdisc replace dev {interface} root fq flow_limit 3000 maxrate 300kbit",
         load("sch_fq")
     )
 }
 
 /// Packets of a client in a trial of round trips beside two for each request, at most: those that look up addresses, and that open and end
-/// connections. What is left of a trial of [`MORE_THAN_THE_PATH`] is ten times as much.
+/// connections. What is left of a trial of [`MORE_THAN_THE_PATH`] when the next one begins is several times as much.
 const OTHER_PACKETS_MAX: u64 = 100;
 
 /// In the trials of these workloads of round trips no packet leaves that an earlier trial left in the queue of the interface.
