@@ -309,10 +309,10 @@ pub const E1000E_REFUSED: &[Refused] = &[
     Refused { treatment: "rss = \"equal 1\", interface = \"e1k0\"", because: &["its driver", "e1000e"] },
 ];
 
-/// What carries the packets of net_failover, under the name that the test gives it.
+/// What carries the packets of net_failover, under the name that the test gives it: it is back when it has its carrier.
 pub const PRIMARY_REMOVED: &[InForce] = &[InForce {
     treatment: "pci = \"removed\", interface = \"fo0\"",
-    shown_by: "[ -e /sys/class/net/prim0 ] || echo removed",
+    shown_by: "[ \"$(cat /sys/class/net/prim0/carrier 2>/dev/null)\" = 1 ] || echo removed",
     shows: "removed",
 }];
 
