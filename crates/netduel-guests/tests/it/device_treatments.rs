@@ -176,6 +176,11 @@ pub const IGB_REFUSED: &[Refused] = &[
         because: &["pf0 has the driver igb", "rx-usecs"],
     },
     Refused { treatment: "queues = 2, interface = \"vf1\"", because: &["igbvf", "driver does not support"] },
+    // A table that is set names a queue that would go.
+    Refused {
+        treatment: "rss = \"weights 1 2\", interface = \"pf0\", on = \"client\" }, { queues = 1, interface = \"pf0\"",
+        because: &["RSS table leads flows to queue 1", "ethtool -X pf0 default"],
+    },
     Refused { treatment: "rss = \"equal 1\", interface = \"vf1\"", because: &["its driver", "igbvf"] },
     Refused { treatment: "pci = \"removed\", interface = \"pf0\"", because: &["pf0", "only connection"] },
     Refused { treatment: "vf = \"down\", interface = \"pf0\"", because: &["pf0", "only connection"] },
