@@ -92,25 +92,36 @@ fn plan_with_a_very_long_text_gets_a_short_error() {
     }
 }
 
-/// A valid plan of the largest number of trials in a block, and one of as many unknown keys as fit into a plan.
+/// A valid plan of the largest number of trials in a block, one of as many unknown keys as fit into a plan, and lists without a use.
 #[test]
 fn largest_plans_are_checked_within_limits_of_time_and_memory() {
     let bench = Bench::new();
     let start = "name = \"x\"\nquestion = \"?\"\n[hosts.a]\nlaunch = \"local\"\n[hosts.b]\nlaunch = \"local\"\n\
                  addresses = [\"192.0.2.1\"]\n";
-    let arms = repeated(256, |index| {
-        format!(
-            "[[arms]]\nname = \"a{index}\"\nclient = \"a\"\nserver = \"b\"\nset = {{ streams = {} }}\n",
-            index + 1
-        )
-    });
-    let workloads =
-        repeated(4, |index| format!("[[workloads]]\nname = \"w{index}\"\ntype = \"tcp-stream\"\n"));
-    let valid = format!("{start}{arms}{workloads}");
+    let arms = |count: usize| {
+        repeated(count, |index| {
+            format!(
+                "[[arms]]\nname = \"a{index}\"\nclient = \"a\"\nserver = \"b\"\nset = {{ streams = {} }}\n",
+                index + 1
+            )
+        })
+    };
+    let workloads = |count: usize| {
+        repeated(count, |index| format!("[[workloads]]\nname = \"w{index}\"\ntype = \"tcp-stream\"\n"))
+    };
+    let valid = format!("{start}{}{}", arms(256), workloads(4));
     bounded(&bench, &["plan", "check", bench.plan(&valid).to_str().unwrap()]).expect_code(0);
-    let unknown = format!("{valid}{}", repeated(40_000, |index| format!("key{index} = 1\n")));
-    let refused = bounded(&bench, &["plan", "check", bench.plan(&unknown).to_str().unwrap()]).expect_code(2);
-    assert!(refused.stderr.contains("has more problems on later lines"), "{:.2000}", refused.stderr);
+    let unknown = repeated(40_000, |index| format!("key{index} = 1\n"));
+    let (list, tables) = ("{}, ".repeat(20_000), "[[workloads.events]]\n".repeat(20_000));
+    for (text, reason) in [
+        (format!("{valid}{unknown}"), "has more problems on later lines"),
+        (format!("{valid}events = [{list}]\n"), "workload \"w3\", events: has 20000 elements; at most 1024"),
+        (format!("{valid}{tables}"), "workload \"w3\", events: has 20000 elements; at most 1024"),
+        (format!("{start}{}{}", arms(2000), workloads(2000)), "arms: has 2000 elements; at most 1024"),
+    ] {
+        let refused = bounded(&bench, &["plan", "check", bench.plan(&text).to_str().unwrap()]).expect_code(2);
+        assert!(refused.stderr.contains(reason), "{reason}: {:.2000}", refused.stderr);
+    }
 }
 
 #[test]
