@@ -130,6 +130,12 @@ fn errors_in_a_plan_do_not_control_the_terminal() {
             );
         }
     }
+    // A valid plan: its question is shown.
+    let plan = bench.plan(&good.replacen("Which", &format!("Which {quoted}"), 1));
+    for json in [&[][..], &["--json"]] {
+        let words = ["plan", "check", plan.to_str().unwrap()];
+        check(&bench.run(words.iter().chain(json)).expect_code(0), "the question of a valid plan");
+    }
     let plan = bench.plan(&good);
     let words = ["plan", "check", plan.to_str().unwrap(), "--set", &format!("blocks_max={HOSTILE}")];
     check(&bench.run(words).expect_code(2), "--set");
