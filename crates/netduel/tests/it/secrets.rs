@@ -237,7 +237,9 @@ fn secrets_of_a_server_are_in_no_output_no_file_and_no_process() {
     let listed = bench.run(["runs", "--json"]).expect_code(0).json();
     let other = listed["runs"][1]["id"].as_str().unwrap();
     for format in FORMATS_OF_RUNS.into_iter().chain(["junit", "github"]) {
-        let compared = bench.run(["compare", other, "last", "--format", format]).expect_code(0);
+        let compared = bench.run(["compare", other, "last", "--format", format]);
+        // On a busy machine a trial of 0.2 s may have no value: 6.
+        assert!(matches!(compared.code, Some(0 | 6)), "{format}: {:?}: {}", compared.code, compared.stderr);
         secrets.check(&compared, &format!("comparison as {format}"));
     }
     for (words, code) in [
