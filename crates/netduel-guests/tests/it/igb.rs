@@ -116,7 +116,12 @@ fn queues_can_change_after_rss(bed: &mut Bed, coordinator: &Coordinator, queues:
 
 /// The RSS table is still that of the driver. Last: virtual functions lose their links some time after this.
 fn queues_can_be_changed_by_hand(bed: &mut Bed) {
-    run_in_both(bed.guests(), |_| "ethtool -L pf0 combined 1; ethtool -L pf0 combined 2".to_owned());
+    let change = "set -e; for count in 1 2; do ethtool -L pf0 combined $count; ethtool -l pf0; done";
+    for printed in run_in_both(bed.guests(), |_| change.to_owned()) {
+        let counts: Vec<&str> = printed.lines().filter(|line| line.starts_with("Combined:")).collect();
+        // At most and in use, after each change.
+        assert_eq!(counts, ["Combined:\t2", "Combined:\t1", "Combined:\t2", "Combined:\t2"], "{printed}");
+    }
 }
 
 /// Packets have passed the function below net_failover.
