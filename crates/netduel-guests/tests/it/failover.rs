@@ -61,29 +61,38 @@ pub fn check_failovers_below_net_failover(bed: &mut Bed, coordinator: &Coordinat
     let names = ["sysfs removal", "dead", "unplug", "carrier"];
     let cases = cases_below_net_failover();
     let (cases, report) = measured(bed, coordinator, "10.1.0.2", cases, &names, change_below_net_failover);
-    let dead = cases.iter().find(|case| case.name == "dead").unwrap();
-    dead_path_is_not_recovered(events_of(&report, dead));
+    let events = |name: &str| events_of(&report, cases.iter().find(|case| case.name == name).unwrap());
+    dead_path_is_not_recovered(events("dead"));
+    // The standby carries what the client sends, and drops what it receives.
+    outage_lasts_until_the_return(events("carrier"), &["server_to_client"]);
     let trials = format!("in {0} of {0} trials of dead in failover the effect had not ended", TIMING.blocks);
     let is_bound =
         |text: &&str| text.contains("the recovery of throughput is at least") && text.contains(&trials);
     assert!(warnings(&report).iter().any(is_bound), "{:#}", report["warnings"]);
 }
 
-/// Nothing arrives from the end of the removal until the beginning of the return, in each trial.
+/// Nothing arrives, and the streams come to nothing.
+#[track_caller]
 fn dead_path_is_not_recovered(events: &[Value]) {
-    let [removal, back] = events else { panic!("two events: {events:#?}") };
-    let removed = by_trial(&removal["began_ns"]).into_iter().zip(by_trial(&removal["kernel_ns"]));
-    let returned = by_trial(&back["began_ns"]).into_iter();
-    let dead: Vec<f64> = returned.zip(removed).map(|(back, (began, took))| back - (began + took)).collect();
-    for way in ["client_to_server", "server_to_client"] {
-        let outages = by_trial(&removal[way]["outage_by_trial_ns"]);
-        assert_eq!((outages.len(), dead.len()), (TIMING.blocks as usize, TIMING.blocks as usize));
-        assert!(outages.iter().zip(&dead).all(|(outage, dead)| outage > dead), "{dead:?}: {events:#?}");
-    }
-    for dip in removal["client_to_server"]["streams_by_trial"].as_array().unwrap() {
+    outage_lasts_until_the_return(events, &["client_to_server", "server_to_client"]);
+    for dip in events[0]["client_to_server"]["streams_by_trial"].as_array().unwrap() {
         // A slow removal leaves no time for a steady state.
         assert!(dip["settled_bps"].is_null() || dip["settled_bps"] == json!(0.0), "{dip:#}");
         assert_eq!(dip["recovery_ns"], Value::Null, "{dip:#}");
+    }
+}
+
+/// Nothing arrives in these directions from the end of the loss until the beginning of the return, in each trial.
+#[track_caller]
+fn outage_lasts_until_the_return(events: &[Value], ways: &[&str]) {
+    let [loss, back] = events else { panic!("two events: {events:#?}") };
+    let ended = by_trial(&loss["began_ns"]).into_iter().zip(by_trial(&loss["kernel_ns"]));
+    let returned = by_trial(&back["began_ns"]).into_iter();
+    let dead: Vec<f64> = returned.zip(ended).map(|(back, (began, took))| back - (began + took)).collect();
+    for way in ways {
+        let outages = by_trial(&loss[*way]["outage_by_trial_ns"]);
+        assert_eq!((outages.len(), dead.len()), (TIMING.blocks as usize, TIMING.blocks as usize));
+        assert!(outages.iter().zip(&dead).all(|(outage, dead)| outage > dead), "{dead:?}: {events:#?}");
     }
 }
 
