@@ -19,7 +19,7 @@ pub struct Nic {
 pub fn check_time_stamps_and_busy_polling(bed: &mut Bed, coordinator: &Coordinator, nic: Nic) {
     let before = stamping(bed, nic);
     let settings = check_answers_to_modes(bed, nic);
-    let (stepped, enabled) = (step_in_trial(), stamps_in_the_nic(nic));
+    let (stepped, enabled) = (step_in_trial(), stamps_in_the_nic(nic, STAMPS_SENT));
     let arms = [("ahead", ""), ("stepped", stepped.as_str()), (IN_THE_NIC, enabled.as_str())];
     let plan = plan(nic.address, &arms, &[STAMPED, BUSY_POLLING].concat(), 2);
     run(&bed.guests()[1], &step('+'));
@@ -29,9 +29,7 @@ pub fn check_time_stamps_and_busy_polling(bed: &mut Bed, coordinator: &Coordinat
     assert_stamped(&report["workloads"][0], arms.len());
     assert_busy_polled(&report, 1, arms.len());
     assert_no_step_in_delays(&report, arms.len());
-    for shown in run_in_both(bed.guests(), |_| "cat /tmp/stamps; rm /tmp/stamps".to_owned()) {
-        assert!(shown.contains("tx_type 1\n"), "{shown}");
-    }
+    assert_enabled(bed, "tx_type 1\n");
     assert_eq!(set_mode(bed, nic, ""), settings);
     assert_eq!(stamping(bed, nic), before);
 }
@@ -41,6 +39,7 @@ const IN_THE_NIC: &str = "nic";
 
 /// Modes of the time stamps of a NIC, as hwstamp_ctl(8) takes them.
 const STAMPS_SENT: &str = "-t 1 -r 0";
+const STAMPS_ALL: &str = "-t 1 -r 1";
 const STAMPS_NOTHING: &str = "-t 0 -r 0";
 
 /// The answers of igb to modes, for the 82576: it stamps every packet that it sends, and of those that it
@@ -72,16 +71,24 @@ fn words_of_mode(nic: Nic, mode: &str) -> String {
     format!("hwstamp_ctl -i {} {mode}", nic.interface)
 }
 
-/// Keys of an arm whose trials have the stamps of sent packets enabled in the NICs of both ends.
-fn stamps_in_the_nic(nic: Nic) -> String {
+/// Keys of an arm whose trials have this mode in the NICs of both ends.
+fn stamps_in_the_nic(nic: Nic, mode: &str) -> String {
     let words = |mode: &str| words_of_mode(nic, mode);
     format!(
         "treatments = [{{ command = [\"sh\", \"-c\", \"{} && {} >/tmp/stamps\"], \
          undo = [\"sh\", \"-c\", \"{}\"], on = \"both\" }}]",
-        words(STAMPS_SENT),
+        words(mode),
         words(""),
         words(STAMPS_NOTHING)
     )
+}
+
+/// The last trial with a mode had these settings at both ends.
+#[track_caller]
+fn assert_enabled(bed: &mut Bed, settings: &str) {
+    for shown in run_in_both(bed.guests(), |_| "cat /tmp/stamps; rm /tmp/stamps".to_owned()) {
+        assert!(shown.contains(settings), "{shown}");
+    }
 }
 
 /// Far more than any delay.
@@ -133,22 +140,28 @@ fn assert_no_step_in_delays(report: &Value, count: usize) {
     assert!(warnings(report).iter().any(is_step), "{:#}", report["warnings"]);
 }
 
-/// Time stamps and XDP programs, in one run: for a driver without XDP. `inspected`: the guests, guest a first.
+/// Time stamps and XDP programs, in one run: for a driver without XDP that enables the stamps of both directions, and whose emulated NIC makes none.
+/// They are enabled in one arm. `inspected`: the guests, guest a first.
 pub fn check_time_stamps_and_xdp(bed: &mut Bed, coordinator: &Coordinator, nic: Nic, inspected: &Value) {
     let before = stamping(bed, nic);
+    let settings = set_mode(bed, nic, "");
     let features = xdp_features(inspected, nic, false);
-    let plan = plan(nic.address, XDP_ARMS, &[STAMPED, XDP].concat(), 2);
+    let [plain, (name, keys)] = XDP_ARMS;
+    let keys = format!("{keys}\n{}", stamps_in_the_nic(nic, STAMPS_ALL));
+    let plan = plan(nic.address, &[plain, (name, keys.as_str())], &[STAMPED, XDP].concat(), 2);
     let report = coordinator.report(bed, &plan);
     assert_all_valid(&report, 8);
     assert_stamped(&report["workloads"][0], XDP_ARMS.len());
     assert_xdp(&report["workloads"][1], &features, false);
+    assert_enabled(bed, "tx_type 1\nrx_filter 1\n");
+    assert_eq!(set_mode(bed, nic, ""), settings);
     assert_eq!(stamping(bed, nic), before);
 }
 
 /// XDP programs of a driver that has XDP. igb restarts the interface for its program: no trial sees that. `inspected`: the guests, guest a first.
 pub fn check_xdp(bed: &mut Bed, coordinator: &Coordinator, nic: Nic, inspected: &Value) {
     let features = xdp_features(inspected, nic, true);
-    let plan = plan(nic.address, XDP_ARMS, XDP, 2);
+    let plan = plan(nic.address, &XDP_ARMS, XDP, 2);
     let report = coordinator.report(bed, &plan);
     assert_all_valid(&report, 4);
     assert_xdp(&report["workloads"][0], &features, true);
@@ -192,8 +205,8 @@ pub fn assert_busy_polled(report: &Value, place: usize, count: usize) {
 }
 
 /// An arm for each receiver that has an XDP program, by its name.
-const XDP_ARMS: &[(&str, &str)] =
-    &[("xdp", "set = { receiver = \"xdp\" }"), ("count", "set = { receiver = \"count\" }")];
+const XDP_ARMS: [(&str, &str); 2] =
+    [("xdp", "set = { receiver = \"xdp\" }"), ("count", "set = { receiver = \"count\" }")];
 
 const XDP: &str = "[[workloads]]\nname = \"packets\"\ntype = \"pps\"\ngenerator = \"xdp\"\n\
      duration = \"500 ms\"\nflows = 1\npacket_rate = \"1000 /s\"\n";
@@ -211,13 +224,13 @@ fn xdp_features(inspected: &Value, nic: Nic, is_native: bool) -> Vec<Value> {
 fn assert_xdp(workload: &Value, features: &[Value], is_native: bool) {
     for (arm, (receiver, _)) in arms_of(workload, XDP_ARMS.len()).iter().zip(XDP_ARMS) {
         let packets = &arm["packets"][0];
-        assert_eq!(packets["receiver"], *receiver, "{packets:#}");
+        assert_eq!(packets["receiver"], receiver, "{packets:#}");
         assert!(packets["received"].as_u64().unwrap() > 0, "{packets:#}");
         let [sending, receiving] = &packets["spread"].as_array().unwrap()[..] else {
             panic!("two ends: {packets:#}")
         };
         assert_eq!(receiving["mode"], if is_native { "native" } else { "generic" }, "{receiving:#}");
-        assert_eq!(receiving["zero_copy"].is_boolean(), *receiver == "xdp", "{receiving:#}");
+        assert_eq!(receiving["zero_copy"].is_boolean(), receiver == "xdp", "{receiving:#}");
         // A driver that shares frames may still copy those of a device without enough queues.
         if !features.iter().any(|one| one == "xsk-zerocopy") {
             assert_ne!(receiving["zero_copy"], true, "{receiving:#}");
