@@ -6,7 +6,7 @@ use super::{answer_of, reach, run};
 /// A bond of two NICs in each guest.
 pub fn set_up_bond(bed: &mut Bed) {
     let set_up = |guest: &mut Guest, number: u8| {
-        run(guest, &format!("{LOAD_BONDING}; ip address add 10.2.0.{number}/24 dev bond0"));
+        run(guest, &format!("{ADD_BOND}; ip link set bond0 up; ip address add 10.2.0.{number}/24 dev bond0"));
         for interface in ["hot0", "hot1"] {
             plug_into_bond(guest, interface);
         }
@@ -21,9 +21,9 @@ pub fn set_up_bond(bed: &mut Bed) {
     reach(&bed.guests()[0], &answer_of("10.2.0.2"));
 }
 
-/// Without `max_bonds` the module makes a bond0 of its own, in another mode.
-const LOAD_BONDING: &str = "set -e; while read -r name; do insmod /modules/$name.ko max_bonds=0; done < /modules/bonding.order; \
-     ip link add bond0 type bond mode active-backup miimon 100; ip link set bond0 up";
+/// A bond without ports, which is down. Without `max_bonds` the module makes a bond0 of its own, in another mode.
+pub const ADD_BOND: &str = "set -e; while read -r name; do insmod /modules/$name.ko max_bonds=0; done < /modules/bonding.order; \
+     ip link add bond0 type bond mode active-backup miimon 100";
 
 /// `hot0` carries the bond's traffic, whichever port had it.
 pub const ACTIVE_IN_BOND: &str = "echo hot0 > /sys/class/net/bond0/bonding/primary; \

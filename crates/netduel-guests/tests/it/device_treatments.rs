@@ -312,6 +312,47 @@ pub const E1000E_REFUSED: &[Refused] = &[
     Refused { treatment: "xps = \"1\", interface = \"e1k0\"", because: &["e1000e", "one transmit queue"] },
     Refused { treatment: "vf = \"down\", interface = \"e1k0\"", because: &["e1k0", "only connection"] },
     Refused { treatment: "rss = \"equal 1\", interface = \"e1k0\"", because: &["its driver", "e1000e"] },
+    // A master has no rings, queues and interrupts of its own.
+    Refused {
+        treatment: "ring = \"rx\", value = \"512\", interface = \"fo0\"",
+        because: &["fo0 has the driver net_failover", "driver does not support"],
+    },
+    Refused {
+        treatment: "queues = 2, interface = \"fo0\"",
+        because: &["fo0 has the driver net_failover", "driver does not support"],
+    },
+    Refused {
+        treatment: "rss = \"equal 1\", interface = \"fo0\"",
+        because: &["fo0 has the driver net_failover", "driver does not support"],
+    },
+    Refused {
+        treatment: "coalesce = \"rx-usecs\", value = \"100\", interface = \"fo0\"",
+        because: &["fo0 has the driver net_failover", "driver does not support"],
+    },
+    Refused {
+        treatment: "irq_affinity = \"1\", interface = \"fo0\"",
+        because: &["fo0 has the driver net_failover", "no interrupts of its own"],
+    },
+    Refused {
+        treatment: "ring = \"rx\", value = \"512\", interface = \"bond0\"",
+        because: &["bond0 has the driver bonding", "driver does not support"],
+    },
+    Refused {
+        treatment: "queues = 2, interface = \"bond0\"",
+        because: &["bond0 has the driver bonding", "driver does not support"],
+    },
+    Refused {
+        treatment: "rss = \"equal 1\", interface = \"bond0\"",
+        because: &["bond0 has the driver bonding", "driver does not support"],
+    },
+    Refused {
+        treatment: "coalesce = \"rx-usecs\", value = \"100\", interface = \"bond0\"",
+        because: &["bond0 has the driver bonding", "driver does not support"],
+    },
+    Refused {
+        treatment: "irq_affinity = \"1\", interface = \"bond0\"",
+        because: &["bond0 has the driver bonding", "no interrupts of its own"],
+    },
 ];
 
 /// What carries the packets of net_failover, under the name that the test gives it: it is back when it has its carrier.

@@ -1,6 +1,7 @@
 //! What guests of a scene are: one boot for all checks of a scene.
 use netduel_guests::{Bed, Prepared, SCENES_AT_A_TIME, Scene};
 
+use super::bond::ADD_BOND;
 use super::coordinator::{Coordinator, assert_all_valid, plan, warnings};
 use super::device_treatments::{
     E1000E_IN_FORCE, E1000E_REFUSED, PRIMARY_REMOVED, VIRTIO_IN_FORCE, VIRTIO_REFUSED, VMXNET3_IN_FORCE,
@@ -141,6 +142,8 @@ fn primary_of_the_e1000e_scene_leaves_and_returns() {
         let coordinator = Coordinator::new(&mut bed, timed.pace);
         let inspected = timed.check("remedies", || check_remedies(&mut bed, &coordinator, &BOTH, |_, _| {}));
         timed.check("removed primary", || removed_primary_returns_as_it_was(&mut bed, &coordinator));
+        // For the treatments that it refuses. It stays, down and without ports.
+        run(&bed.guests()[0], ADD_BOND);
         let state = timed.check("state", || State::read(&mut bed));
         timed.check("treatments", || {
             check_restored(&mut bed, &coordinator, Treated::both("10.2.0.2", &E1000E_IN_FORCE));
