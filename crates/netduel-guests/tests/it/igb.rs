@@ -32,7 +32,11 @@ fn igb_scene_is_inspected_treated_and_restored_and_ends_with_its_holder() {
         timed.check("function below net_failover", || {
             function_below_net_failover_is_not_set_down(&bed, &coordinator);
         });
-        timed.check("active function", || active_function_is_shown_as_active(&bed, &coordinator));
+        timed.check("active function", || {
+            let document = inspected_with_an_expectation(&bed, &coordinator);
+            active_function_is_shown_as_active(&document);
+            data_of_a_client_is_that_of_the_expected_interface(&document);
+        });
         // The next checks use the physical function: the virtual ones lose their links some time after this.
         let nic = Nic { interface: "pf0", address: "10.1.0.2" };
         timed.check("XDP", || check_xdp(&mut bed, &coordinator, nic, &inspected));
@@ -124,9 +128,24 @@ fn queues_can_be_changed_by_hand(bed: &mut Bed) {
     }
 }
 
+/// The hosts of a plan that expects another interface of the client than its route names.
+fn inspected_with_an_expectation(bed: &Bed, coordinator: &Coordinator) -> Value {
+    let expected = "expect_interface = { client = \"pf0\" }";
+    let arms = [("one", expected), ("two", expected)];
+    let plan = coordinator.plan(&plan("10.2.0.2", &arms, FEW_ROUND_TRIPS, 2));
+    coordinator.inspect(bed, &["--plan", &plan])
+}
+
+/// The NIC that the plan names is compared, and not that of the route: only the expected one differs from that of the server.
+fn data_of_a_client_is_that_of_the_expected_interface(inspected: &Value) {
+    let findings = findings_of_the_pair(inspected);
+    let device = findings.iter().find(|one| one["id"] == "device-differs");
+    let device = device.unwrap_or_else(|| panic!("{findings:#?}"));
+    assert_eq!(device["evidence"][0], "a: driver igb; b: driver igbvf", "{device:#}");
+}
+
 /// Packets have passed the function below net_failover.
-fn active_function_is_shown_as_active(bed: &Bed, coordinator: &Coordinator) {
-    let document = coordinator.inspect(bed, &["ssh:a", "ssh:b"]);
+fn active_function_is_shown_as_active(document: &Value) {
     for host in document["hosts"].as_array().unwrap() {
         let states = host["accelerated_networking"].as_array().unwrap();
         let state = states.iter().find(|state| state["interface"] == "fo0").unwrap_or(&Value::Null);
