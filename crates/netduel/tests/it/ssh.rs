@@ -14,6 +14,7 @@ mod compression;
 mod ended_copy;
 mod folder;
 mod jump_host;
+mod ordinary_user;
 mod restart;
 mod same_configuration;
 
