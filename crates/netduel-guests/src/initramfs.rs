@@ -19,8 +19,8 @@ use crate::scene;
 const OF_THIS_MACHINE: [&str; 6] = ["dash", "ip", "tc", "ethtool", "ss", "iperf3"];
 /// Programs of the fetched packages: the ssh server, and the setting of a NIC's time stamps.
 const OF_PACKAGES: [&str; 2] = ["dropbear", "hwstamp_ctl"];
-/// Applets that must not hide those of this machine.
-const NOT_OF_BUSYBOX: [&str; 5] = ["ip", "tc", "ethtool", "ss", "sh"];
+/// Applets that must not hide the programs of the same name.
+const NOT_OF_BUSYBOX: [&str; 6] = ["ip", "tc", "ethtool", "ss", "sh", "sha256sum"];
 /// Modules for treatments, in addition to those of scenes' NICs.
 const OTHER_MODULES: [&str; 16] = [
     "bonding",
@@ -84,6 +84,7 @@ fn add_programs(archive: &mut Archive, prepared: &Prepared) -> Result<()> {
         add_program(archive, &library_path, &prepared.unpacked(&format!("usr/sbin/{name}")))?;
     }
     archive.link("bin/sh", "dash");
+    archive.file("bin/sha256sum", EXECUTABLE, include_bytes!("sha256sum.sh"));
     let applets = text_of(Command::new(&busybox).arg("--list"), "list the applets of busybox")?;
     for applet in applets.lines().filter(|applet| !NOT_OF_BUSYBOX.contains(applet)) {
         archive.link(&format!("bin/{applet}"), "busybox");
