@@ -15,6 +15,8 @@ const GUARD: &str = "undo-guard";
 /// Long enough for what a test does in a trial: a kill in the guest in the command that sees the traffic, or one on this machine after the
 /// output of that command. A trial that loses its agent or its connection ends with it.
 const SECONDS: u32 = 4;
+/// A script in the client makes it: the next undo of [`slow_undo`] takes long, and removes it.
+const UNDO_SLOWLY: &str = "/tmp/undo-slowly";
 
 /// Treatments of both ends are in force in a trial, and undone afterwards: by the next agent when agent and guard are killed, by the agent after a
 /// trial in which its guard is killed, by the agents whose network fails and whose connection is killed, and by the guard when the agent is killed.
@@ -45,13 +47,13 @@ pub fn check_killed(bed: &mut Bed, coordinator: &Coordinator, treated: Treated<'
 /// After the loss of the connection, the next agent waits for that without a connection, which restores the settings. After that of the agent, the
 /// second one in a row, the next agent waits for the guard.
 fn guard_agent_and_connection_are_killed(bed: &mut Bed, coordinator: &Coordinator, treated: Treated<'_>) {
-    let before = format!("{}, ", treated.in_plan());
+    let before = format!("{}, {}, ", slow_undo(), treated.in_plan());
     let steps = Steps { address: treated.address, before: &before, after: "", seconds: SECONDS };
     let mut stepped = SteppedRun::start(bed, coordinator, &steps);
     let ids = ids_when_waiting(&mut stepped, bed, &[GUARD]);
     let without_guard = trial_that_loses(&mut stepped, bed, &ids, treated);
     let connection = connection_to(bed, "a");
-    let printed = stepped.begin(&bed.guests()[0], &take_shown());
+    let printed = stepped.begin(&bed.guests()[0], &format!("touch {UNDO_SLOWLY}; {}", take_shown()));
     kill(connection);
     let without_connection = stepped.line();
     treated.assert_shown(&printed, true);
@@ -71,6 +73,14 @@ fn guard_agent_and_connection_are_killed(bed: &mut Bed, coordinator: &Coordinato
         assert!(line.contains("failed: host a vanished"), "{line}: {seen:#?}");
     }
     assert_eq!((&report["trials_valid"], &report["trials_excluded"]), (&1.into(), &3.into()), "{seen:#?}");
+}
+
+/// A treatment of the client whose undo takes seconds when [`UNDO_SLOWLY`] exists: more than a new agent needs until it takes the lock of its host.
+fn slow_undo() -> String {
+    format!(
+        "{{ command = [\"true\"], undo = [\"sh\", \"-c\", \"[ ! -e {UNDO_SLOWLY} ] || {{ rm {UNDO_SLOWLY}; sleep 8; }}\"], \
+         on = \"client\" }}"
+    )
 }
 
 /// The next agent restores what is left in the journal. An agent that its coordinator cannot reach restores its host by itself.
