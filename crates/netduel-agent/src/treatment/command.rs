@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Original};
 use super::error::TreatmentError;
-use super::processes::{DEADLINE, failed, run, run_within};
+use super::processes::{DEADLINE, failed, run, run_within, shown};
 
 /// A command that was run, or was about to be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -41,7 +41,7 @@ impl Original for CommandOriginal {
     }
 
     fn by_hand(&self) -> String {
-        format!("`{}`", shell::line(&self.undo))
+        format!("`{}`", shown(&self.undo))
     }
 
     fn mark(&self) -> Option<&str> {
@@ -116,6 +116,16 @@ impl Change for CommandChange {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::treatment::THIS_PROGRAM;
+
+    #[test]
+    fn undo_by_this_program_is_a_command_of_its_name_in_messages() {
+        let undo = [THIS_PROGRAM, "azure-undo", "nic", "a b"].map(str::to_owned);
+        let (original, _) = hold("n off", &undo, Duration::from_secs(9)).unwrap();
+        assert_eq!(original.by_hand(), "`netduel azure-undo nic 'a b'`");
+        let failed = failed(&undo, "it ended".to_owned(), String::new()).to_string();
+        assert!(failed.contains("`netduel azure-undo nic 'a b'`"), "{failed}");
+    }
 
     #[test]
     fn change_of_the_caller_is_named_as_it_was_given() {

@@ -11,7 +11,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use super::error::TreatmentError;
 use super::held_journal::HeldJournal;
 use super::journal;
-use super::processes::{poll_until, readable_until};
+use super::processes::{THIS_PROGRAM, poll_until, readable_until};
 use super::protocol::{Answer, Request, namespace};
 
 /// The guard answers within a millisecond, and on a host without a free core within seconds; one that does not within this time is stopped
@@ -20,8 +20,7 @@ const ANSWER_DEADLINE: Duration = Duration::from_secs(25);
 /// How long an agent that ends waits for a guard that still tries to undo what the agent could not.
 const END_DEADLINE: Duration = Duration::from_secs(60);
 
-/// How the guard is started: a program and its words, for example `/proc/self/exe` (which holds even when the program's
-/// file is replaced meanwhile) and `undo-guard`.
+/// How the guard is started: a program and its words, for example [`THIS_PROGRAM`] and `undo-guard`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuardCommand {
     /// Program.
@@ -33,7 +32,7 @@ pub struct GuardCommand {
 impl GuardCommand {
     /// An agent's guard, of the program that runs.
     pub fn of_this_program() -> Self {
-        Self { program: "/proc/self/exe".into(), words: vec!["undo-guard".to_owned()] }
+        Self { program: THIS_PROGRAM.into(), words: vec!["undo-guard".to_owned()] }
     }
 
     /// The guard of a coordinator that changes resources of a provider, of the program that runs.

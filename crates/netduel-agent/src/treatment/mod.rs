@@ -45,6 +45,7 @@ pub use guard::guard_main;
 pub use journal::Keeper;
 pub use lifeline::GuardCommand;
 pub(crate) use own_folder::{folders, own_folder};
+pub use processes::THIS_PROGRAM;
 pub(crate) use recovery::{Recovered, in_use, left_behind, recover_others};
 pub use recovery::{journaled, recover, recover_coordinators};
 pub use resource::HostResource;

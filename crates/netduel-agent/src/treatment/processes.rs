@@ -29,10 +29,20 @@ const MARK: &str = "NETDUEL_TREATMENT";
 const EXEC_DEADLINE: Duration = Duration::from_secs(2);
 /// A process that makes others as fast as they are ended is not pursued for ever.
 const ROUNDS: usize = 50;
+/// The program that runs, by no path: at its own there may be another file by now, or none.
+pub const THIS_PROGRAM: &str = "/proc/self/exe";
+/// What [`THIS_PROGRAM`] is called in a command for a shell, where it would be the shell.
+const NAME: &str = "netduel";
 
 /// A command that could not be run to a good end.
 pub(super) fn failed(words: &[String], how: String, stderr: String) -> TreatmentError {
-    TreatmentError::Command { command: shell::line(words), how, stderr }
+    TreatmentError::Command { command: shown(words), how, stderr }
+}
+
+/// A command as a person can repeat it.
+pub(super) fn shown(words: &[String]) -> String {
+    let program = words.first().map(|word| if word == THIS_PROGRAM { NAME } else { word.as_str() });
+    shell::line(program.into_iter().chain(words.iter().skip(1).map(String::as_str)))
 }
 
 /// Runs a command to its end, within [`DEADLINE`].

@@ -2,6 +2,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use netduel_agent::treatment::THIS_PROGRAM;
 use netduel_azure::az::CallError;
 use netduel_azure::az::patient::Patient;
 use netduel_azure::az::process::AzProcess;
@@ -11,7 +12,6 @@ use crate::azure::session::kind_of_call;
 use crate::cli::azure_undo::{PlaceArgs, UndoCommand};
 use crate::console::tell;
 use crate::exit::Failure;
-use crate::program;
 
 /// Limit of an undo: a VM is stopped and started.
 pub const UNDO_LIMIT: Duration = Duration::from_secs(35 * 60);
@@ -30,7 +30,8 @@ pub enum Undo {
 }
 
 impl Undo {
-    /// The command that does it. `shutdown_unix_s`: the daily shutdown of the VM, after which it is not started, in seconds since
+    /// The command that does it, by the program that runs it: its record is read after an update of this one, and after a restart of the machine, when
+    /// another user may have made a file at its path. `shutdown_unix_s`: the daily shutdown of the VM, after which it is not started, in seconds since
     /// 1970-01-01T00:00:00Z.
     pub fn command(&self, shutdown_unix_s: Option<u64>) -> Vec<String> {
         let (kind, name, place) = match self {
@@ -38,7 +39,7 @@ impl Undo {
             Self::Placement { place, vm, .. } => ("placement", vm, place),
             Self::Start { place, vm } => ("start", vm, place),
         };
-        let mut words = vec![program::path().display().to_string(), "azure-undo".to_owned(), kind.to_owned()];
+        let mut words = [THIS_PROGRAM, "azure-undo", kind].map(str::to_owned).to_vec();
         words.extend(["--resource-group".to_owned(), place.group.clone()]);
         words.extend(place.subscription.iter().flat_map(|id| ["--subscription".to_owned(), id.clone()]));
         words.extend(shutdown_unix_s.iter().flat_map(|at| ["--shutdown-at".to_owned(), at.to_string()]));
@@ -120,7 +121,9 @@ mod tests {
     fn command_of_an_undo_is_read_as_it_was_written() {
         let place = Place { subscription: Some("s".to_owned()), group: "g".to_owned() };
         let nic = Undo::Nic { place: place.clone(), nic: "n".to_owned(), accelerated: false, stops: true };
-        let cli = Cli::try_parse_from(nic.command(Some(1_795_374_000))).unwrap();
+        let words = nic.command(Some(1_795_374_000));
+        assert_eq!(words[0], THIS_PROGRAM, "a file that another one may replace");
+        let cli = Cli::try_parse_from(words).unwrap();
         let Command::AzureUndo(UndoCommand::Nic { name, accelerated, stop, place: read, shutdown }) =
             cli.command
         else {

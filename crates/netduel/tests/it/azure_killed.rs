@@ -2,6 +2,8 @@
 //! for `az`, and each test has a network namespace of its own.
 use std::fs::{self, DirBuilder, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -75,6 +77,38 @@ fn guard_returns_the_nic_when_the_run_is_killed() {
         assert!(!scene.has("on"), "{:?}", scene.calls());
         assert_eq!(scene.count(&format!("{UPDATE} false")), 1, "{:?}", scene.calls());
         assert_eq!(scene.count("vm "), 0, "no VM was stopped: {:?}", scene.calls());
+    });
+}
+
+/// The same command by another file of the program.
+fn by(program: &Path, command: &Command) -> Command {
+    let mut other = Command::new(program);
+    other.args(command.get_args()).stdin(Stdio::null());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => other.env(name, value),
+            None => other.env_remove(name),
+        };
+    }
+    other.current_dir(command.get_current_dir().unwrap());
+    other
+}
+
+#[test]
+fn guard_returns_the_nic_although_the_program_was_removed_since() {
+    let test = "azure_killed::guard_returns_the_nic_although_the_program_was_removed_since";
+    with_interface(test, || {
+        let scene = Scene::new(live(), [&switch(true), &switch(true)], "600 s");
+        let program = scene.bench.path().join("netduel-of-today");
+        fs::copy(env!("CARGO_BIN_EXE_netduel"), &program).unwrap();
+        let run = UnderWay::start(by(&program, &scene.netduel(&[])));
+        assert!(until(|| is_switched(&scene)), "{:?}", scene.calls());
+        // As an update or a cleaner of temporary files does.
+        fs::remove_file(&program).unwrap();
+        signal(run.pid(), Signal::KILL);
+        assert_eq!(run.finish().code, None);
+        scene.bench.assert_nothing_left();
+        assert!(!scene.has("on"), "{:?}", scene.calls());
     });
 }
 
