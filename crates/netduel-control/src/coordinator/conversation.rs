@@ -306,8 +306,7 @@ impl<'a> Hosts<'a> {
             loop {
                 match self.answer(host) {
                     Ok(FromAgent::Bye { problems }) => {
-                        self.commands.undone(host);
-                        self.not_undone(host, problems);
+                        self.undone(host, problems);
                         break;
                     }
                     // An agent ends after its `bye`: this one, whose `bye` is already queued, or another.
@@ -357,8 +356,14 @@ impl<'a> Hosts<'a> {
         link.end_words(&ended)
     }
 
+    /// The agent of a host has undone its changes, but for these.
+    pub(super) fn undone(&mut self, host: &HostName, problems: Vec<String>) {
+        self.commands.undone(host);
+        self.not_undone(host, problems);
+    }
+
     /// As [`Hosts::ask`], but the loss of another host's agent does not end the wait for this answer; otherwise this answer would be taken for
-    /// the answer to the next request. That loss is the returned error.
+    /// the answer to the next request. That loss is the returned error; what the answer says of changes that are left is noted before.
     pub(super) fn ask_despite_other_losses(
         &mut self,
         host: &HostName,
@@ -368,10 +373,13 @@ impl<'a> Hosts<'a> {
         let answer = self.ask(host, message, timeout_ns);
         let mut other = None;
         let answer = self.of_this_host(host, answer, &mut other);
-        match other {
-            Some(other) => Err(other),
-            None => answer,
+        let Some(other) = other else { return answer };
+        match answer {
+            Ok(FromAgent::Undone { problems }) => self.undone(host, problems),
+            Ok(described @ FromAgent::Described { .. }) => drop(self.described(host, described)),
+            _ => {}
         }
+        Err(other)
     }
 
     /// The answer of a host. Agents of other hosts may be lost during the wait; the first such loss is put into `other`.

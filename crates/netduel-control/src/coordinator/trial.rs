@@ -139,10 +139,7 @@ impl Conductor<'_> {
                 &ToAgent::Undo,
                 treatment_timeout_ns(&treatments),
             ) {
-                Ok(FromAgent::Undone { problems }) => {
-                    self.hosts.commands.undone(&host);
-                    self.hosts.not_undone(&host, problems);
-                }
+                Ok(FromAgent::Undone { problems }) => self.hosts.undone(&host, problems),
                 Ok(_) => {}
                 Err(error) => undone = undone.and(Err(error)),
             }

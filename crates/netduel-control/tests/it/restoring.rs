@@ -1,5 +1,9 @@
 //! Hosts that could not be restored, or that another program changed: no trial runs there.
+use std::time::Duration;
+
 use netduel_control::coordinator::RunErrorKind;
+use netduel_control::launcher::{AgentId, Agents, Arrival, Ended, LaunchError, Processes};
+use netduel_control::protocol::{ToAgent, decode};
 use netduel_model::event::Event;
 use netduel_model::ids::ArmName;
 use netduel_model::plan::{ResolvedPlan, TreatmentAction};
@@ -10,7 +14,7 @@ use netduel_model::warning::Warning;
 use crate::blocks::with_far_arm;
 use crate::coordinator::{FOUR_TRIALS, lines, logged, reasons};
 use crate::restarting::deaths;
-use crate::surroundings::{Script, plan, run};
+use crate::surroundings::{Script, plan, run, run_over};
 
 /// How many warnings say that this host has a change that could not be undone.
 fn undo_warnings(script: &Script, name: &str) -> usize {
@@ -31,6 +35,62 @@ fn run_ends_after_the_trial_whose_treatment_could_not_be_undone() {
     assert_eq!(lines(&log).iter().filter(|line| *line == "start").count(), 2);
     // The agent tries again at its end.
     assert_eq!(undo_warnings(&script, "b"), 1);
+}
+
+/// Processes. The agent of host a is lost once: when host b is requested to undo its changes, and before it answers.
+#[derive(Default)]
+struct LostDuringUndo {
+    processes: Processes,
+    /// The agents of both hosts, until the loss.
+    of_a: Option<AgentId>,
+    of_b: Option<AgentId>,
+    lost: Option<AgentId>,
+}
+
+impl Agents for LostDuringUndo {
+    fn start(&mut self, id: AgentId, host: &str, argv: &[String]) -> Result<(), LaunchError> {
+        match host {
+            "a" => self.of_a.get_or_insert(id),
+            _ => self.of_b.get_or_insert(id),
+        };
+        self.processes.start(id, host, argv)
+    }
+
+    fn send(&mut self, id: AgentId, line: &str) {
+        self.processes.send(id, line);
+        let request: ToAgent = decode(line.trim_end().as_bytes()).unwrap();
+        if request == ToAgent::Undo && self.of_b == Some(id) {
+            (self.of_b, self.lost) = (None, self.of_a);
+        }
+    }
+
+    fn next_arrival(&mut self, timeout: Duration) -> Option<(AgentId, Arrival)> {
+        match self.lost.take() {
+            Some(id) => Some((id, Arrival::End)),
+            None => self.processes.next_arrival(timeout),
+        }
+    }
+
+    fn end(&mut self, id: AgentId, patience: Duration) -> Ended {
+        self.processes.end(id, patience)
+    }
+
+    fn is_over(&mut self, id: AgentId, patience: Duration) -> bool {
+        self.processes.is_over(id, patience)
+    }
+}
+
+#[test]
+fn treatment_that_could_not_be_undone_counts_although_another_host_is_lost_meanwhile() {
+    let mut script = Script::default().host("b", &["refuse-undo"]);
+    let error = run_over(&plan(FOUR_TRIALS), &mut script, Box::new(LostDuringUndo::default())).unwrap_err();
+    assert_eq!(error.kind(), RunErrorKind::Host);
+    let text = error.to_string();
+    assert!(text.contains("host b is not restored") && text.contains("the script refuses to undo"), "{text}");
+    assert_eq!((script.stored.len(), undo_warnings(&script, "b")), (1, 1), "{:?}", reasons(&script.stored));
+    let restarted =
+        |event: &Event| matches!(event, Event::AgentRestarting { host, .. } if host.as_str() == "a");
+    assert!(script.events.iter().any(restarted), "no agent was lost");
 }
 
 #[test]
