@@ -99,7 +99,7 @@ pub struct AgentWork {
     treatments: Treatments,
     /// Whether its interfaces must still have their treatments after the traffic of what is prepared.
     keeps_interfaces: bool,
-    /// What an aborted trial could not restore, until it is reported.
+    /// What a trial could not restore, until an undo reports it.
     not_restored: Vec<String>,
     lock: Option<HostLock>,
     /// Journals of earlier runs whose problems are reported.
@@ -166,7 +166,8 @@ impl AgentWork {
     /// Ends what is left of the last trial: its end, and then the packets that its sockets left in the queues of this host.
     fn end_last_trial(&mut self) -> Result<(), WorkError> {
         self.open_ports = None;
-        self.end_lingering()?;
+        let ended = self.end_lingering();
+        self.kept(ended)?;
         let left = wait_for_drained_queues(DRAIN_PATIENCE).map_err(environment)?;
         if left.is_empty() {
             return Ok(());
@@ -184,6 +185,15 @@ impl AgentWork {
     /// Ends what is left of the end of the last trial.
     fn end_lingering(&mut self) -> Result<(), WorkError> {
         self.lingering.take().map_or(Ok(()), Lingering::end)
+    }
+
+    /// Keeps a failure to restore for the next undo: an abort that the coordinator has sent meanwhile makes it pass over the answer with it.
+    fn kept<T>(&mut self, result: Result<T, WorkError>) -> Result<T, WorkError> {
+        result.inspect_err(|failed| {
+            if failed.kind == FailureKind::NotRestored {
+                self.not_restored.push(failed.message.clone());
+            }
+        })
     }
 }
 
@@ -248,7 +258,8 @@ impl Work for AgentWork {
 
     fn apply(&mut self, treatments: &[TreatmentAction]) -> Result<(), WorkError> {
         // What the last trial has on an interface can be in the way of a change of it.
-        self.end_lingering()?;
+        let ended = self.end_lingering();
+        self.kept(ended)?;
         self.treatments.apply(treatments).map_err(environment)
     }
 
@@ -301,7 +312,8 @@ impl Work for AgentWork {
         token: Token,
     ) -> Result<Vec<u16>, WorkError> {
         self.end_last_trial()?;
-        let prepared = self.ends.server(workload, listen, token)?;
+        let prepared = self.ends.server(workload, listen, token);
+        let prepared = self.kept(prepared)?;
         self.keeps_interfaces = keeps_interfaces(workload, Role::Server);
         Ok(self.hold(prepared))
     }
@@ -315,8 +327,9 @@ impl Work for AgentWork {
         deadline: Duration,
     ) -> Result<(), WorkError> {
         self.end_last_trial()?;
-        let prepared =
-            self.ends.client(workload, &ServerAddress { peer, ports, token, deadline, bind: &self.bind })?;
+        let server = ServerAddress { peer, ports, token, deadline, bind: &self.bind };
+        let prepared = self.ends.client(workload, &server);
+        let prepared = self.kept(prepared)?;
         self.hold(prepared);
         self.keeps_interfaces = keeps_interfaces(workload, Role::Client);
         Ok(())
@@ -330,7 +343,8 @@ impl Work for AgentWork {
                 return Err(misplaced("start", "a trial was prepared"));
             }
         };
-        let running = prepared.start(&mut || self.readings.before(), Box::new(move || waker.wake()))?;
+        let running = prepared.start(&mut || self.readings.before(), Box::new(move || waker.wake()));
+        let running = self.kept(running)?;
         self.stage = Stage::Running(running);
         Ok(())
     }
@@ -356,7 +370,8 @@ impl Work for AgentWork {
         let Stage::Running(running) = std::mem::take(&mut self.stage) else {
             return Err(misplaced("a result", "traffic was started"));
         };
-        let result = running.result(&mut || self.readings.after())?;
+        let result = running.result(&mut || self.readings.after());
+        let result = self.kept(result)?;
         self.lingering = result.lingering;
         self.treatments.read_back(self.keeps_interfaces).map_err(|lost| not_kept(&lost))?;
         let missing = || misplaced("a result", "the host was read after the traffic");

@@ -30,6 +30,8 @@ struct Script {
     steps: Arc<Mutex<Vec<&'static str>>>,
     /// What fails.
     fails: Option<&'static str>,
+    /// Whether what fails has left the host changed.
+    leaves: bool,
     lingers: bool,
 }
 
@@ -37,7 +39,7 @@ impl Script {
     fn step(&self, name: &'static str) -> Result<(), WorkError> {
         self.steps.lock().unwrap().push(name);
         if self.fails == Some(name) {
-            let kind = if name == "abort" { FailureKind::NotRestored } else { FailureKind::Traffic };
+            let kind = if self.leaves { FailureKind::NotRestored } else { FailureKind::Traffic };
             return Err(WorkError { kind, message: format!("{name} failed") });
         }
         Ok(())
@@ -327,12 +329,41 @@ fn an_end_that_is_aborted_or_fails_is_gone_before_the_answer() {
 
 #[test]
 fn what_an_aborted_end_could_not_restore_is_reported_when_the_treatments_are_undone() {
-    let script = Script { fails: Some("abort"), ..Script::default() };
+    let script = Script { fails: Some("abort"), leaves: true, ..Script::default() };
     let mut coordinator = Coordinator::new(script);
     coordinator.prepare();
     coordinator.ask(&ToAgent::Start);
     assert_eq!(coordinator.ask(&ToAgent::Abort), FromAgent::Aborted);
     let problems = vec!["abort failed".to_owned()];
     assert_eq!(coordinator.ask(&ToAgent::Undo), FromAgent::Undone { problems });
+    coordinator.part();
+}
+
+#[test]
+fn what_an_end_could_not_restore_is_reported_again_when_the_treatments_are_undone() {
+    let script = Script { fails: Some("result"), leaves: true, ..Script::default() };
+    let mut coordinator = Coordinator::new(script);
+    coordinator.prepare();
+    coordinator.ask(&ToAgent::Start);
+    let failed = coordinator.ask(&ToAgent::Finish);
+    let message = "result failed".to_owned();
+    assert_eq!(failed, FromAgent::Failed { kind: FailureKind::NotRestored, message: message.clone() });
+    // A coordinator that has lost the other host sends this before it reads that answer, and passes over it.
+    assert_eq!(coordinator.ask(&ToAgent::Abort), FromAgent::Aborted);
+    assert_eq!(coordinator.ask(&ToAgent::Undo), FromAgent::Undone { problems: vec![message] });
+    coordinator.part();
+}
+
+#[test]
+fn what_lingers_and_could_not_be_restored_is_reported_again_when_the_treatments_are_undone() {
+    let script = Script { lingers: true, fails: Some("end lingering"), leaves: true, ..Script::default() };
+    let mut coordinator = Coordinator::new(script);
+    coordinator.prepare();
+    coordinator.ask(&ToAgent::Start);
+    coordinator.ask(&ToAgent::Finish);
+    let message = "end lingering failed".to_owned();
+    let failed = FromAgent::Failed { kind: FailureKind::NotRestored, message: message.clone() };
+    assert_eq!(coordinator.ask(&ToAgent::Apply { treatments: Vec::new() }), failed);
+    assert_eq!(coordinator.ask(&ToAgent::Undo), FromAgent::Undone { problems: vec![message] });
     coordinator.part();
 }
