@@ -9,6 +9,8 @@ pub const SUBSCRIPTION: &str = "SUBSCRIPTION";
 const BEFORE: [&str; 3] = ["--subscription ", "--subscription=", "/subscriptions/"];
 /// What it stands behind in quotation marks, in sentences of Azure.
 const BEFORE_QUOTED: &str = "subscription ";
+/// An apostrophe within a word in single quotes (`netduel_model::shell`), behind the quote that ends its first part.
+const APOSTROPHE: &str = r"\''";
 
 /// A line of commands, joined by ` && `, each with the option of the subscription that a bed file or the command line names, by id or name. Without
 /// a name it is unchanged: the current subscription of `az` is meant. Commands that do not ask Azure have no such option.
@@ -66,9 +68,12 @@ fn around_subscription(text: &str) -> Option<(&str, &str)> {
     (behind.len() < value.len()).then_some((before, behind))
 }
 
-/// What is behind the word in single quotes with which a text begins.
+/// What is behind the word in single quotes with which a text begins. In a command an apostrophe in it is [`APOSTROPHE`].
 fn behind_quoted(text: &str) -> Option<&str> {
-    let (_, behind) = text.strip_prefix('\'')?.split_once('\'')?;
+    let (_, mut behind) = text.strip_prefix('\'')?.split_once('\'')?;
+    while let Some((_, rest)) = behind.strip_prefix(APOSTROPHE).and_then(|rest| rest.split_once('\'')) {
+        behind = rest;
+    }
     Some(behind)
 }
 
@@ -93,6 +98,10 @@ mod tests {
             (
                 in_subscription("az vm list", Some("pay (as) you go")),
                 "az vm list --subscription SUBSCRIPTION",
+            ),
+            (
+                in_subscription("az vm list && az vm show", Some("Ann's and Bob's")),
+                "az vm list --subscription SUBSCRIPTION && az vm show --subscription SUBSCRIPTION",
             ),
             (format!("undo --subscription {ID} n`; é"), "undo --subscription SUBSCRIPTION n`; é"),
             (format!("--subscription={ID}: no"), "--subscription=SUBSCRIPTION: no"),
