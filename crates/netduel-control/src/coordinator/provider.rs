@@ -108,16 +108,23 @@ impl Conductor<'_> {
         }
     }
 
-    /// Reads the NICs of an arm again after a trial, in its guests: a call of the provider takes seconds, and a guest shows in a moment whether
-    /// another program has switched a NIC. Trials that take virtual functions away themselves are judged by their events and counters.
-    pub(super) fn confirm_guests(&mut self, arm: &Arm, workload: &Workload) -> Result<(), TrialError> {
+    /// What the guests of an arm must show of their NICs after a trial. Trials that take virtual functions away themselves are judged by their
+    /// events and counters.
+    pub(super) fn shown_by_guests(&self, arm: &Arm, workload: &Workload) -> Vec<(HostName, GuestCheck)> {
         let moves = |treatment: &Treatment| treatment.action.takes_function();
         let has_events = !workload.traffic.facts().events.is_empty();
         if has_events || bypasses_kernel(workload) || arm.treatments.iter().any(moves) {
-            return Ok(());
+            return Vec::new();
         }
         let mut present = self.provider.present();
         present.retain(|(host, _)| [&arm.pair.client, &arm.pair.server].contains(&host));
+        present
+    }
+
+    /// Reads the NICs of an arm again after a trial, in its guests: a call of the provider takes seconds, and a guest shows in a moment whether
+    /// another program has switched a NIC.
+    pub(super) fn confirm_guests(&mut self, arm: &Arm, workload: &Workload) -> Result<(), TrialError> {
+        let present = self.shown_by_guests(arm, workload);
         let hosts: BTreeSet<&HostName> = present.iter().map(|(host, _)| host).collect();
         for host in hosts {
             let request = ToAgent::Describe { without_metadata: true };

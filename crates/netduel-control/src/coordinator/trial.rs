@@ -38,10 +38,13 @@ impl Conductor<'_> {
             Ok(events) => trial.lab_events = events,
             Err(detail) => result = result.and(Err(RunError::Lab(detail).into())),
         }
-        let undone = self.undo(arm, workload, result.is_err());
+        let mut undone = self.undo(arm, workload, result.is_err());
         self.hosts.stopping = false;
         if undone.is_ok() {
             result = result.and_then(|ends| self.confirm_guests(arm, workload).map(|()| ends));
+        } else if result.is_ok() && !self.shown_by_guests(arm, workload).is_empty() {
+            // Without its agent a guest is not read again.
+            result = std::mem::replace(&mut undone, Ok(())).and(result);
         }
         if let Err(TrialError::Refused { host, kind: FailureKind::NotRestored, message }) = &result {
             self.hosts.not_undone(host, vec![message.clone()]);

@@ -7,11 +7,13 @@ use netduel_control::launcher::{AgentId, Agents, Arrival, Ended, LaunchError, Pr
 use netduel_control::protocol::{ToAgent, decode};
 use netduel_model::event::Event;
 use netduel_model::ids::HostName;
-use netduel_model::plan::{ResolvedPlan, parse};
+use netduel_model::plan::spec::Side;
+use netduel_model::plan::{ResolvedPlan, Treatment, TreatmentAction, parse};
 use netduel_model::run::RunEnd;
 use netduel_model::trial::Validity;
 
 use crate::coordinator::reasons;
+use crate::restoring::LostDuringUndo;
 use crate::surroundings::{Script, run, run_over};
 
 /// What the errors of Azure are.
@@ -159,6 +161,24 @@ fn trial_whose_guest_shows_another_state_afterwards_does_not_count() {
             assert_eq!(trial.validity, expected);
         }
     }
+}
+
+#[test]
+fn trial_whose_guest_cannot_be_read_afterwards_does_not_count() {
+    let mut plan = plan();
+    for arm in &mut plan.arms {
+        // Something that the agents undo.
+        let action = TreatmentAction::Sysctl { name: "net.ipv4.tcp_sack".to_owned(), value: "1".to_owned() };
+        arm.treatments.push(Treatment { action, on: Side::Both });
+    }
+    let mut script = script();
+    script.required[0] = vec![check(2, true)];
+    script.present = vec![(HostName::new("a").unwrap(), check(2, true))];
+    let agents = Box::new(LostDuringUndo::default());
+    assert_eq!(run_over(&plan, &mut script, agents).unwrap(), RunEnd::BlockLimitReached);
+    let reasons = reasons(&script.stored);
+    assert_eq!((script.stored.len(), reasons.len()), (8, 1), "{reasons:?}");
+    assert!(!script.stored[0].is_valid() && reasons[0].starts_with("host a vanished"), "{reasons:?}");
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn run_ends_after_the_trial_whose_treatment_could_not_be_undone() {
 
 /// Processes. The agent of host a is lost once: when host b is requested to undo its changes, and before it answers.
 #[derive(Default)]
-struct LostDuringUndo {
+pub struct LostDuringUndo {
     processes: Processes,
     /// The agents of both hosts, until the loss.
     of_a: Option<AgentId>,
