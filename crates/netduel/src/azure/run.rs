@@ -51,6 +51,9 @@ pub fn command(args: &AzureRunArgs) -> Result<(), Failure> {
     let plans = read_plans(args)?;
     let mut az = az()?;
     let az: &mut dyn Az = &mut az;
+    // Before the bed is read, whose NICs and VMs it changes: the run keeps what is read, and returns its NICs to that when it is resumed.
+    let has_restored =
+        plans.iter().any(|planned| planned.plan.has_provider_treatments()) && provider::restore_earlier()?;
     let mut deployed = Deployed::find(az, args.bed.as_ref(), args.subscription.subscription.as_deref())?;
     learn_names(&plans, &deployed.inventory.bed)?;
     let plans = fitting(plans, &deployed.inventory.bed)?;
@@ -61,7 +64,7 @@ pub fn command(args: &AzureRunArgs) -> Result<(), Failure> {
             Failure { error: failure.error.context(whose), ..failure }
         })?;
     }
-    let mut was_started = deployed.ensure_running(az, &vms_of(&plans), args.start)?;
+    let mut was_started = deployed.ensure_running(az, &vms_of(&plans), args.start)? || has_restored;
     host_keys::prepare(deployed.name())?;
     let count = plans.len();
     shutdown::warn(deployed.name(), deployed.home().shutdown, plans.iter().map(|planned| &planned.plan));

@@ -66,9 +66,7 @@ pub fn of(
     if !plan.has_provider_treatments() {
         return Ok(Box::new(NoProvider));
     }
-    show_recovery(recover())?;
-    let lasting = program::undo_folder();
-    show_recovery(recover_coordinators(lasting.clone()))?;
+    restore_earlier()?;
     let is_over = signal::interrupted().map_err(|error| signal::unheard("Ctrl-C", error))?;
     let mut az = AzProcess::new(is_over);
     // A command for beds has warned when it looked for its bed.
@@ -82,7 +80,7 @@ pub fn of(
         plan: plan.clone(),
         may_stop,
         held: Treatments::new(guard()),
-        lasting,
+        lasting: program::undo_folder(),
         is_record_known: false,
         resources: BTreeMap::new(),
         pending: BTreeMap::new(),
@@ -90,13 +88,21 @@ pub fn of(
     })))
 }
 
-/// Shows what earlier runs had left changed. What could not be restored is an error.
-fn show_recovery(recovery: Recovery) -> Result<(), Failure> {
+/// Restores what earlier runs have left changed; whether there was something. NICs are switched and VMs stopped and started for it.
+pub fn restore_earlier() -> Result<bool, Failure> {
+    let has_settings = show_recovery(recover())?;
+    let has_resources = show_recovery(recover_coordinators(program::undo_folder()))?;
+    Ok(has_settings || has_resources)
+}
+
+/// Shows what earlier runs had left changed; whether there was something. What could not be restored is an error.
+fn show_recovery(recovery: Recovery) -> Result<bool, Failure> {
+    let has_restored = !recovery.restored.is_empty();
     for settings in of_earlier_run(recovery.restored) {
         tell(&format!("restored what an earlier run left changed: {settings}"));
     }
     let problem = recovery.problems.first();
-    problem.map_or(Ok(()), |problem| Err(not_restored(problem)))
+    problem.map_or(Ok(has_restored), |problem| Err(not_restored(problem)))
 }
 
 /// Changes of an earlier run. With `--redact` they are counted: the names in them are not those of this run.

@@ -30,9 +30,9 @@ pub enum Undo {
 }
 
 impl Undo {
-    /// The command that does it, by the program that runs it: its record is read after an update of this one, and after a restart of the machine, when
-    /// another user may have made a file at its path. `shutdown_unix_s`: the daily shutdown of the VM, after which it is not started, in seconds since
-    /// 1970-01-01T00:00:00Z.
+    /// The command that does it, by the program that runs it: its record is read after an update of this one, and after a restart of the machine,
+    /// when another user may have made a file at its path. `shutdown_unix_s`: the daily shutdown of the VM, after which it is not started, in
+    /// seconds since 1970-01-01T00:00:00Z.
     pub fn command(&self, shutdown_unix_s: Option<u64>) -> Vec<String> {
         let (kind, name, place) = match self {
             Self::Nic { place, nic, .. } => ("nic", nic, place),

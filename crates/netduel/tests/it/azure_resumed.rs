@@ -1,6 +1,8 @@
 //! `netduel run --resume` of a run on a bed, also of one that switches a NIC of Azure. As in `azure_run`, a program stands for `az`, and the VMs
 //! are network namespaces.
-use std::fs;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use netduel_model::plan::spec::Side;
@@ -11,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::azure::prints;
 use crate::azure_errors::{assert_on_page, error_line};
-use crate::azure_run::{PLAN, Scene, machines, with_vms};
+use crate::azure_run::{PLAN, Scene, machines, switch, with_vms};
 use crate::support::{UnderWay, VOLUME, signal};
 use crate::vms::assert_names;
 
@@ -119,6 +121,44 @@ fn resumed_run_returns_a_nic_to_its_state_before_the_run_where_an_undo_was_lost(
         let part = "accelerated networking of vm1-synthetic on: an earlier part of the run left it so";
         assert_names(&resumed, &[part]);
         assert!(!Path::new(&scene.at("on")).exists(), "{}", scene.calls());
+        scene.bench.assert_nothing_left();
+    });
+}
+
+/// Leaves the NIC switched on, and the record of a run that was killed with its guard.
+fn leave_switched_on(scene: &Scene) {
+    scene.switch_on();
+    let words = "/proc/self/exe azure-undo nic --resource-group netduel-x \
+                 --subscription 22222222-2222-2222-2222-222222222222 --accelerated false vm1-synthetic";
+    let undo: Vec<&str> = words.split(' ').collect();
+    let what = ["accelerated networking of vm1-synthetic off"];
+    let undo = json!({ "kind": "command", "command": what, "undo": undo, "mark": "none", "limit_s": 600 });
+    let head = json!({ "journal": 1, "program": "netduel", "boot": "another", "namespace": 1, "made_ns": 1 });
+    let keep = json!({ "keep": { "id": 1, "undo": undo, "running": false } });
+    let folder = scene.at("state/netduel/undo");
+    DirBuilder::new().recursive(true).mode(0o700).create(&folder).unwrap();
+    let record = format!("{folder}/undo-coordinator-1");
+    let mut record = OpenOptions::new().write(true).create_new(true).mode(0o600).open(record).unwrap();
+    write!(record, "{head}\n{keep}\n").unwrap();
+}
+
+#[test]
+fn nic_that_a_killed_run_left_is_returned_before_the_bed_is_read() {
+    let test = "azure_resumed::nic_that_a_killed_run_left_is_returned_before_the_bed_is_read";
+    with_vms(test, |scene| {
+        scene.up();
+        scene.switching_plan(2);
+        leave_switched_on(scene);
+        let earlier = scene.calls().len();
+        let run = scene.run(&["azure", "run", "plan.toml"]).expect_code(0).stderr;
+        let part = "restored what an earlier run left changed: `accelerated networking of vm1-synthetic off`";
+        assert_names(&run, &[part]);
+        let calls = scene.calls().split_off(earlier);
+        let place = |start: &str| calls.lines().position(|call| call.starts_with(start));
+        // The header of the run has the state that is read, to which a resumed run returns the NIC.
+        let (returned, read) = (place(&switch(false)), place("network nic list"));
+        assert!(returned.is_some() && returned < read, "{calls}");
+        assert!(!Path::new(&scene.at("on")).exists(), "{calls}");
         scene.bench.assert_nothing_left();
     });
 }

@@ -330,7 +330,7 @@ fn switched(is_accelerated: bool) -> String {
 }
 
 /// The command that switches it.
-fn switch(is_on: bool) -> String {
+pub fn switch(is_on: bool) -> String {
     format!("network nic update {SWITCHED} --accelerated-networking {is_on}")
 }
 
