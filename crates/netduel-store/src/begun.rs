@@ -16,7 +16,11 @@ pub(crate) fn is_in_future(started_unix_ms: u64) -> bool {
 /// with a start in the future does not become the newest when that time has come.
 pub(crate) fn begun_unix_ms(file: &File, started_unix_ms: u64) -> u64 {
     let written = file.metadata().and_then(|metadata| metadata.modified()).ok();
-    let written = written.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
-    let written_ms = written.and_then(|since| u64::try_from(since.as_millis()).ok());
-    written_ms.map_or(started_unix_ms, |written_ms| written_ms.min(started_unix_ms))
+    written.and_then(unix_ms).map_or(started_unix_ms, |written_ms| written_ms.min(started_unix_ms))
+}
+
+/// A time in milliseconds since the Unix epoch; absent for one before it.
+pub(crate) fn unix_ms(time: SystemTime) -> Option<u64> {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    u64::try_from(since.as_millis()).ok()
 }

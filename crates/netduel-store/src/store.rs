@@ -81,7 +81,7 @@ pub struct RunContents {
     /// Whether its start lies in the future of this machine's clock: the clock was set back since, or the file is from elsewhere.
     pub starts_in_future: bool,
     /// When it was begun at the latest, milliseconds since the Unix epoch.
-    begun_unix_ms: u64,
+    pub(crate) begun_unix_ms: u64,
 }
 
 impl Store {
@@ -344,15 +344,6 @@ impl Store {
                 .then_with(|| left.id.cmp(&right.id))
         });
         Ok(runs)
-    }
-
-    /// The number of runs that start in the future of this machine's clock, which are never `last`. Those that cannot be read do not count.
-    ///
-    /// # Errors
-    /// [`StoreError`] when the folder cannot be read.
-    pub fn in_future(&self) -> Result<usize, StoreError> {
-        let headers = self.ids()?.into_iter().filter_map(|id| self.header(&id).ok());
-        Ok(headers.filter(|header| is_in_future(header.started_unix_ms)).count())
     }
 
     /// The file of the run that was begun last.

@@ -8,7 +8,7 @@ use netduel_model::shell;
 use netduel_model::units::plural;
 use netduel_model::user_folder::UserFolder;
 use netduel_report::words;
-use netduel_store::{LAST, Store, StoreError, folder};
+use netduel_store::{LAST, PassedOver, Store, StoreError, folder};
 
 use crate::cli::shared::StoreArgs;
 use crate::console::tell;
@@ -87,14 +87,23 @@ pub fn store_failure(mut error: StoreError) -> Failure {
     Failure::new(kind, error)
 }
 
-/// Warns where `last` is named and leaves runs out. One of them may be the newest: it was begun before the clock was set back.
+/// Warns where `last` is named and leaves runs out. One of them may be the newest: it was begun before the clock was set back, or its file cannot
+/// be read. Every command that takes the name of a run does this first.
 pub fn warn_of_last(store: &Store, name: &str) {
     // The command that follows has the error of a store that cannot be read.
-    let left_out = if name == LAST { store.in_future().unwrap_or(0) } else { 0 };
-    if left_out > 0 {
-        let (runs, command) = (plural(left_out, "run"), command_of(&["runs"]));
+    let PassedOver { in_future, unread } =
+        if name == LAST { store.passed_over().unwrap_or_default() } else { PassedOver::default() };
+    let command = || command_of(&["runs"]);
+    if in_future > 0 {
+        let (runs, command) = (plural(in_future, "run"), command());
         tell(&format!(
             "warning: `last` leaves out {runs} whose start is in the future; `{command}` shows which"
+        ));
+    }
+    if unread > 0 {
+        let (files, command) = (plural(unread, "run file"), command());
+        tell(&format!(
+            "warning: `last` leaves out {files} that cannot be read and may be newer; `{command}` shows why"
         ));
     }
 }

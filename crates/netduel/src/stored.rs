@@ -127,6 +127,7 @@ fn print_report(
 fn baseline(store: &Store, name: &str, out: Option<&Path>) -> Result<(), Failure> {
     let out = named_place(out);
     out.map_or(Ok(()), refuse_another_format)?;
+    warn_of_last(store, name);
     let run = redaction::run(store.read(name).map_err(store_failure)?)?;
     let analysis = netduel_report::analyse_run(&run);
     let document = baseline::document(&run, &analysis, FORMAT, &program::origin(), redaction::is_on());

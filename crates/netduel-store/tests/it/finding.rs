@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use netduel_model::run::{Run, RunEnd};
 use netduel_model::warning::Warning;
 use netduel_store::format::FORMAT;
-use netduel_store::{Store, StoreError};
+use netduel_store::{PassedOver, Store, StoreError};
 
 use crate::sample;
 
@@ -55,7 +55,11 @@ fn run_that_starts_in_the_future_is_marked_and_never_the_last() {
     let own = [of("own-2", Some(false)), of("own-1", Some(false))];
     let others = [of("far-1", Some(true)), of("bad-1", None)];
     assert_eq!(marks(&store), [&own[..], &others[..]].concat());
-    assert_eq!(store.in_future().expect("a listing"), 1);
+    assert_eq!(store.passed_over().expect("a listing"), PassedOver { in_future: 1, unread: 1 });
+    let bad = std::fs::File::open(store.folder().join("bad-1.netduel")).expect("it is there");
+    bad.set_modified(SystemTime::UNIX_EPOCH).expect("its time can be set");
+    let passed_over = store.passed_over().expect("a listing");
+    assert_eq!(passed_over.unread, 0, "it was written before the last run was begun");
     for (id, _) in &own {
         store.remove(id).expect("it is there");
     }

@@ -31,6 +31,36 @@ fn title_and_notes_are_set_shown_and_removed() {
 }
 
 #[test]
+fn every_command_warns_of_newer_runs_that_last_leaves_out() {
+    let bench = Bench::new();
+    let own = stored(&bench, "old-1");
+    let text = fs::read_to_string(&own).unwrap();
+    let (before, start) = text.split_once("\"started_unix_ms\":").unwrap();
+    let after = start.trim_start_matches(|c: char| c.is_ascii_digit());
+    let later = format!("{before}\"started_unix_ms\":4102444800000{after}");
+    fs::write(bench.store().join("future-1.netduel"), later).unwrap();
+    fs::write(bench.store().join("damaged-1.netduel"), "no run").unwrap();
+    for words in [
+        &["report", "last"][..],
+        &["compare", "last", "old-1"],
+        &["history", "last"],
+        &["runs", "baseline", "last"],
+        &["runs", "export", "last", "--out", "exported.netduel"],
+        &["runs", "tag", "last", "--title", "a title"],
+        &["runs", "verify", "last"],
+        &["runs", "rename", "last", "old-2"],
+        &["runs", "rm", "last", "--yes"],
+    ] {
+        let stderr = bench.run(words).stderr;
+        for part in ["leaves out 1 run whose start is in the future", "1 run file that cannot be read"] {
+            assert!(stderr.contains(part), "{words:?}: no {part:?} in {stderr}");
+        }
+    }
+    let named = bench.run(["report", "future-1"]).expect_code(0).stderr;
+    assert!(!named.contains("leaves out"), "{named}");
+}
+
+#[test]
 fn run_is_renamed_unless_the_name_is_taken_or_it_is_in_use() {
     let bench = Bench::new();
     let path = stored(&bench, "old-1");
