@@ -1,4 +1,6 @@
 //! Warnings about the order of the blocks: drift, and autocorrelation of successive blocks.
+use std::borrow::Cow;
+
 use super::values::{finite, sorted};
 use crate::normal;
 use crate::summary::median;
@@ -11,6 +13,10 @@ const MATERIAL_DRIFT: f64 = 0.01;
 
 /// Maximum number of values for Kendall's exact distribution.
 const EXACT_UP_TO: usize = 60;
+
+/// Maximum number of values of which each is compared with each: time and memory grow with their square. Of more, as in a run file with any number
+/// of blocks, successive ones are joined.
+const COMPARED_MAX: usize = 1000;
 
 /// Minimum number of values for a test of autocorrelation at this level.
 const FEWEST_FOR_LIKENESS: usize = 10;
@@ -25,11 +31,13 @@ pub struct Drift {
 }
 
 /// Drift of values in their order: the Mann-Kendall test at 1 %, exact up to 60 values, and a change of at least 1 % of the
-/// median. Ties count in neither direction, which makes the exact test conservative. Quadratic time.
+/// median. Ties count in neither direction, which makes the exact test conservative. Of more than 1000 values it is that of the medians of
+/// groups of successive ones.
 pub fn drift(values: &[f64]) -> Option<Drift> {
     if values.len() < 3 || !finite(values) {
         return None;
     }
+    let values: &[f64] = &compared(values);
     let (mut score, mut slopes) = (0_i64, Vec::with_capacity(values.len() * (values.len() - 1) / 2));
     for (first, early) in values.iter().enumerate() {
         for (second, late) in values.iter().enumerate().skip(first + 1) {
@@ -42,6 +50,12 @@ pub fn drift(values: &[f64]) -> Option<Drift> {
     let change = median(&slopes)? * (values.len() - 1) as f64 / centre.abs();
     (p_value <= LEVEL && change.is_finite() && change.abs() >= MATERIAL_DRIFT)
         .then_some(Drift { change, p_value })
+}
+
+/// The values, or of too many the medians of groups of successive ones.
+fn compared(values: &[f64]) -> Cow<'_, [f64]> {
+    let size = values.len().div_ceil(COMPARED_MAX);
+    if size > 1 { values.chunks(size).filter_map(median).collect() } else { Cow::Borrowed(values) }
 }
 
 /// Probability that concordant pairs outnumber discordant pairs, or the reverse, by at least `excess` in a random order.
@@ -142,6 +156,15 @@ mod tests {
             (drift(&slight), drift(&[1.0, 2.0, 3.0]), drift(&[5.0; 20]), drift(&[])),
             (None, None, None, None)
         );
+    }
+
+    #[test]
+    fn drift_of_very_many_values_is_that_of_their_groups() {
+        let rising: Vec<f64> = (0..200_001).map(|block| 1e6 + f64::from(block)).collect();
+        let drifting = drift(&rising).unwrap();
+        assert!((drifting.change - 0.2 / 1.1).abs() < 0.002 && drifting.p_value < 1e-6, "{drifting:?}");
+        let turns: Vec<f64> = (0..200_001).map(|block| f64::from(block % 2)).collect();
+        assert_eq!(drift(&turns), None);
     }
 
     #[test]

@@ -95,7 +95,7 @@ pub struct Outlier {
 
 /// Two separated groups of at least 8 values: split where the sum of squares within the groups is minimal, each group with at
 /// least 15 % of the values and three values, the groups separated relative to their spread and by 20 %, and almost no values
-/// between them. Quadratic time.
+/// between them.
 pub fn bimodal(values: &[f64]) -> Option<Modes> {
     let n = values.len();
     if n < FEWEST_FOR_GROUPS || !finite(values) {
@@ -119,12 +119,25 @@ pub fn bimodal(values: &[f64]) -> Option<Modes> {
 
 /// The split of sorted values with the minimal sum of squares within the parts.
 fn best_cut(sorted: &[f64], smallest: usize) -> Option<usize> {
-    let squares = |cut: usize| {
-        let (lower, upper) = sorted.split_at(cut);
-        moments(lower).1 + moments(upper).1
-    };
-    (smallest..=sorted.len().checked_sub(smallest)?)
-        .min_by(|&one, &other| squares(one).total_cmp(&squares(other)))
+    let lower = squares_of_first(sorted.iter().copied());
+    let upper = squares_of_first(sorted.iter().rev().copied());
+    let squares = lower.iter().zip(upper.iter().rev()).map(|(lower, upper)| lower + upper);
+    let cuts = squares.enumerate().take(sorted.len().checked_sub(smallest)? + 1).skip(smallest);
+    cuts.min_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(cut, _)| cut)
+}
+
+/// The sum of squared deviations from their mean of the first values, by their number from 0 (Welford 1962).
+fn squares_of_first(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let (mut count, mut mean, mut squares) = (0.0, 0.0, 0.0);
+    let mut all = vec![squares];
+    for value in values {
+        count += 1.0;
+        let from_former: f64 = value - mean;
+        mean += from_former / count;
+        squares += from_former * (value - mean);
+        all.push(squares);
+    }
+    all
 }
 
 /// Mean, and sum of squared deviations from it.
@@ -148,17 +161,26 @@ pub fn outliers(values: &[f64]) -> Vec<Outlier> {
     let by_logarithm = far_by_logarithm(values);
     let is_far = |index: usize| distances[index] > FAR_DEVIATIONS * typical;
     let is_beyond = |times: f64, ratio: f64| !(1.0 / times..=times).contains(&ratio);
+    let ascending = sorted(values);
     (0..n)
         .filter(|index| is_far(*index) || by_logarithm[*index])
         .filter_map(|index| {
-            let others = [&values[..index], &values[index + 1..]].concat();
-            Some(Outlier { index, ratio_to_median: values[index] / median(&others)? })
+            let value = *values.get(index)?;
+            let place = ascending.partition_point(|other| other.total_cmp(&value).is_lt());
+            Some(Outlier { index, ratio_to_median: value / median_of_others(&ascending, place)? })
         })
         .filter(|one| {
             let times = if is_far(one.index) { FAR_TIMES } else { VERY_FAR_TIMES };
             is_beyond(times, one.ratio_to_median)
         })
         .collect()
+}
+
+/// The median of ascending values without the one at a place; absent without others.
+fn median_of_others(ascending: &[f64], place: usize) -> Option<f64> {
+    let other = |index: usize| ascending.get(index + usize::from(index >= place)).copied();
+    let last = ascending.len().checked_sub(2)?;
+    Some(f64::midpoint(other(last / 2)?, other(last.div_ceil(2))?))
 }
 
 /// Whether the logarithm of each value is far from that of the median; none is where a value is not positive.
@@ -242,6 +264,31 @@ mod tests {
         values[5] = 2.0;
         assert_eq!(outliers(&values), [Outlier { index: 5, ratio_to_median: 0.2 }]);
         assert_eq!(outliers(&[1.0, 1.0, 1.0, 9.0]), []);
+    }
+
+    #[test]
+    fn very_many_values_have_groups_and_outliers() {
+        let groups: Vec<f64> = (0..200_000).map(|block| f64::from(block % 2 * 4 + 2)).collect();
+        assert_eq!(bimodal(&groups), Some(Modes { low: 2.0, high: 6.0 }));
+        let far: Vec<f64> = (0..200_000)
+            .map(|block| if block % 5 == 0 { 900.0 } else { 9.0 + f64::from(block % 3) })
+            .collect();
+        let found = outliers(&far);
+        assert_eq!(found.len(), 40_000);
+        let is_expected =
+            |one: &Outlier| one.index.is_multiple_of(5) && (one.ratio_to_median - 90.0).abs() < 1e-9;
+        assert!(found.iter().all(is_expected), "{:?}", found[0]);
+    }
+
+    #[test]
+    fn median_of_others_is_that_without_the_value() {
+        let ascending = [1.0, 2.0, 4.0, 8.0, 16.0];
+        let medians = [6.0, 6.0, 5.0, 3.0, 3.0];
+        for (place, expected) in medians.into_iter().enumerate() {
+            assert_eq!(median_of_others(&ascending, place), Some(expected), "without {}", ascending[place]);
+        }
+        assert_eq!(median_of_others(&ascending[..4], 0), Some(4.0));
+        assert_eq!(median_of_others(&[1.0], 0), None);
     }
 
     #[test]
