@@ -257,7 +257,10 @@ fn of_arms(
         other => other,
     };
     let numbers = words::warning_numbers(analysis, sentences, workload, metric.metric, &comparison.arm);
-    let notes = sentences.iter().filter(|one| one.number.is_some_and(|number| numbers.contains(&number)));
+    // They ascend.
+    let is_about =
+        |one: &&words::Sentence| one.number.is_some_and(|number| numbers.binary_search(&number).is_ok());
+    let notes = sentences.iter().filter(is_about);
     Some(Check {
         sides: format!("{} against {}", comparison.arm, baseline.arm),
         name: name_of(metric, &workload.name),

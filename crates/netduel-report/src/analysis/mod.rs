@@ -124,8 +124,9 @@ pub fn analyse(
     let of_trials =
         spans.warnings().into_iter().chain(warnings::derive(plan, &counting, &workloads, &machines));
     let of_blocks = unfinished.into_iter().map(warnings::of_the_block);
+    let mut subjects: BTreeSet<String> = all_warnings.iter().map(warnings::subject).collect();
     for derived in of_blocks.chain(of_bed).chain(of_trials) {
-        if !all_warnings.iter().any(|known| warnings::same_subject(known, &derived)) {
+        if subjects.insert(warnings::subject(&derived)) {
             all_warnings.push(derived);
         }
     }

@@ -78,22 +78,16 @@ pub(super) fn derive(
 /// The stored warnings. A change that could not be undone is reported by each agent that tries: its warnings become one with their number.
 pub(super) fn of_the_run(stored: &[Warning]) -> Vec<Warning> {
     let mut merged: Vec<Warning> = Vec::new();
+    let mut places: BTreeMap<(&HostName, &str), usize> = BTreeMap::new();
     for warning in stored {
-        let count = match warning {
-            Warning::UndoFailed { host, detail, .. } => merged.iter_mut().find_map(|known| match known {
-                Warning::UndoFailed { host: on, detail: what, reports }
-                    if (&*on, &*what) == (host, detail) =>
-                {
-                    Some(reports)
-                }
-                _ => None,
-            }),
-            _ => None,
-        };
-        match (count, warning) {
-            (Some(count), Warning::UndoFailed { reports, .. }) => *count = count.saturating_add(*reports),
-            _ => merged.push(warning.clone()),
+        if let Warning::UndoFailed { host, detail, reports } = warning {
+            let place = *places.entry((host, detail.as_str())).or_insert(merged.len());
+            if let Some(Warning::UndoFailed { reports: known, .. }) = merged.get_mut(place) {
+                *known = known.saturating_add(*reports);
+                continue;
+            }
         }
+        merged.push(warning.clone());
     }
     merged
 }
@@ -113,14 +107,12 @@ pub(super) fn of_the_bed(header: &RunHeader) -> Vec<Warning> {
     by_host.into_iter().map(|(host, what)| Warning::BedDisagrees { host, detail: what.join(", ") }).collect()
 }
 
-/// Whether two warnings have the same kind and subject; figures may differ.
-pub(super) fn same_subject(a: &Warning, b: &Warning) -> bool {
-    let subject = |warning: &Warning| {
-        let value = serde_json::to_value(warning).unwrap_or_default();
-        ["kind", "arm", "workload", "metric", "block", "host", "client", "server"]
-            .map(|field| value.get(field).cloned())
-    };
-    subject(a) == subject(b)
+/// Kind and subject of a warning as text: equal for two that differ in their figures only.
+pub(super) fn subject(warning: &Warning) -> String {
+    let value = serde_json::to_value(warning).unwrap_or_default();
+    let fields = ["kind", "arm", "workload", "metric", "block", "host", "client", "server"]
+        .map(|field| value.get(field).cloned());
+    serde_json::to_string(&fields).unwrap_or_default()
 }
 
 fn excluded(arm: &Arm, trials: &[&Trial]) -> Vec<Warning> {

@@ -329,10 +329,9 @@ impl ReportDocument {
 
 /// Every warning with the mark of its sentence in the other formats.
 pub(super) fn warnings(analysis: &Analysis) -> Vec<Warning> {
-    let sentences = words::warning_sentences(analysis);
-    let mark = |index: usize| sentences.iter().find(|sentence| sentence.covers(index))?.number;
+    let marks = words::warning_marks(&words::warning_sentences(analysis));
     let warnings = analysis.warnings.iter().enumerate();
-    warnings.map(|(index, one)| Warning::of(analysis, one, mark(index))).collect()
+    warnings.map(|(index, one)| Warning::of(analysis, one, marks.get(&index).copied())).collect()
 }
 
 impl RunInfo {

@@ -74,7 +74,7 @@ pub use uses::{brief_launch, launch, uses};
 pub(crate) use verdict::not_comparable;
 pub use verdict::{blocks_worth_naming, half_width, shown_effect, times_with_interval, tone, verdict};
 pub use warnings::{
-    Sentence, marks, warning_heads, warning_numbers, warning_sentences, warning_text, warnings,
+    Sentence, marks, warning_heads, warning_marks, warning_numbers, warning_sentences, warning_text, warnings,
 };
 pub(crate) use without_value::reason_of_worst;
 pub use without_value::without_value;

@@ -1,5 +1,5 @@
 //! Warnings as sentences. Outlier blocks of one metric in a workload share a sentence, because a noisy machine has many.
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use netduel_model::ids::{ArmName, WorkloadName};
 use netduel_model::metric::Metric;
@@ -25,16 +25,17 @@ pub struct Sentence {
 }
 
 impl Sentence {
-    /// Whether it contains the warning at this position in [`Analysis::warnings`].
-    pub fn covers(&self, index: usize) -> bool {
-        self.indices.contains(&index)
-    }
-
     /// The mark and the sentence: `*2 CPU contention: ...`.
     pub fn marked(&self) -> String {
         let mark = marks(&self.number.into_iter().collect::<Vec<_>>());
         if mark.is_empty() { self.text.clone() } else { format!("{mark} {}", self.text) }
     }
+}
+
+/// The number of the sentence of each warning that has one, by its position in [`Analysis::warnings`].
+pub fn warning_marks(sentences: &[Sentence]) -> BTreeMap<usize, usize> {
+    let numbered = sentences.iter().filter_map(|sentence| Some((&sentence.indices, sentence.number?)));
+    numbered.flat_map(|(indices, number)| indices.iter().map(move |index| (*index, number))).collect()
 }
 
 /// The mark of a verdict that warnings concern: `*2,5`; empty without any.
@@ -51,7 +52,7 @@ pub fn warning_numbers(
     metric: Metric,
     arm: &ArmName,
 ) -> Vec<usize> {
-    let about = warnings_about(analysis, workload, metric, arm);
+    let about: BTreeSet<usize> = warnings_about(analysis, workload, metric, arm).into_iter().collect();
     let concerns = |sentence: &&Sentence| sentence.indices.iter().any(|index| about.contains(index));
     sentences.iter().filter(concerns).filter_map(|sentence| sentence.number).collect()
 }
@@ -102,15 +103,17 @@ fn concerned(analysis: &Analysis) -> BTreeSet<usize> {
 /// Each kind of warning in a line, the first sentence of the worst one without the advice: the closing lines of a run have no room for
 /// all. Of several of a kind the line has all marks and their number: `*1 to *4 outlier block (4 warnings), the worst: ...`.
 pub fn warning_heads(analysis: &Analysis) -> Vec<String> {
-    let mut kinds: Vec<(String, Vec<Sentence>)> = Vec::new();
+    let mut kinds: Vec<Vec<Sentence>> = Vec::new();
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
     for sentence in warning_sentences(analysis) {
         let kind = sentence.text.split(':').next().unwrap_or_default().trim_end_matches('s').to_owned();
-        match kinds.iter_mut().find(|(known, _)| *known == kind) {
-            Some((_, alike)) => alike.push(sentence),
-            None => kinds.push((kind, vec![sentence])),
+        let place = *places.entry(kind).or_insert(kinds.len());
+        match kinds.get_mut(place) {
+            Some(alike) => alike.push(sentence),
+            None => kinds.push(vec![sentence]),
         }
     }
-    let line = |(_, mut alike): (String, Vec<Sentence>)| {
+    let line = |mut alike: Vec<Sentence>| {
         let size = |sentence: &Sentence| {
             let warnings = sentence.indices.iter().filter_map(|index| analysis.warnings.get(*index));
             warnings.map(size).fold(0.0, f64::max)

@@ -1,6 +1,7 @@
 //! No output contains a non-number (NaN, infinity), whatever the records contain.
 use netduel_model::run::Run;
 use netduel_model::sample::{HistogramRecord, ZeroCopyReport};
+use netduel_model::warning::Warning;
 use netduel_report::{analyse_run, csv, document, html, markdown, terminal};
 use proptest::prelude::*;
 use serde::Serialize;
@@ -201,4 +202,25 @@ fn longest_duration_of_a_changed_run_file_ends_no_analysis() {
         arm.workloads[0].timing.duration.0 = u64::MAX;
     }
     assert_eq!(analyse_run(&run).trials_valid, 2);
+}
+
+#[test]
+fn very_many_warnings_of_a_run_file_are_reported() {
+    let mut run = build(&Recipe::default());
+    let host = run.header.plan.arms[0].pair.client.clone();
+    let failed = |number: u32| Warning::UndoFailed {
+        host: host.clone(),
+        detail: format!("change {number}"),
+        reports: 1,
+    };
+    run.warnings = (0..100_000).chain([7]).map(failed).collect();
+    let analysis = analyse_run(&run);
+    let of_the_run = analysis.warnings.iter().filter_map(|warning| match warning {
+        Warning::UndoFailed { reports, .. } => Some(*reports),
+        _ => None,
+    });
+    let reports: Vec<_> = of_the_run.collect();
+    assert_eq!((reports.len(), reports[6], reports[7], reports[8]), (100_000, 1, 2, 1));
+    run.warnings.truncate(5_000);
+    assert!(markdown::page(&document(&run)).contains("change 4999"));
 }
