@@ -135,7 +135,7 @@ fn ways<'a>(
     trial: &'a Trial,
     shared: bool,
 ) -> Option<([Probes<'a>; 2], Option<f64>)> {
-    let rate = workload.traffic.facts().probes?;
+    let Facts { probes: Some(rate), events: planned, .. } = workload.traffic.facts() else { return None };
     let report = |role: Role| trial.end(role)?.report.failover.as_ref();
     let (client, server) = (report(Role::Client)?, report(Role::Server)?);
     let shared = shared || trial.lab_events.is_some();
@@ -147,7 +147,8 @@ fn ways<'a>(
     for role in [Role::Client, Role::Server] {
         events.extend(report(role)?.events.iter().map(|event| Timed::new(event, ahead(role))));
     }
-    events.retain(|event| event.record.error.is_none());
+    // A host or a run file may record any number of events: each is compared with all arrivals.
+    events.retain(|event| event.record.error.is_none() && (event.record.index as usize) < planned.len());
     events.sort_by_key(|event| (event.record.index, event.began));
     // An event at both ends lasts from the first start to the last end.
     events.dedup_by(|later, first| {
@@ -164,9 +165,11 @@ fn ways<'a>(
         let duration = workload.timing.duration.0.cast_signed();
         let times: Vec<(i64, i64)> =
             events.iter().map(|event| (on_axis(event.began), on_axis(event.ended))).collect();
+        let mut earlier_ended = 0;
         let spans = events.iter().enumerate().map(|(index, event)| {
             let (began, ended) = times[index];
-            let from = times.iter().take(index).map(|(_, ended)| *ended).fold(0, i64::max);
+            let from = earlier_ended;
+            earlier_ended = earlier_ended.max(ended);
             let until = times.get(index + 1).map_or(duration, |next| next.0);
             (Span { began, ended, from, until, traffic_end: duration }, event.record)
         });

@@ -1,7 +1,11 @@
 //! No output contains a non-number (NaN, infinity), whatever the records contain.
+use netduel_model::failover::PathEventRecord;
+use netduel_model::metric::Metric;
 use netduel_model::run::Run;
 use netduel_model::sample::{HistogramRecord, ZeroCopyReport};
+use netduel_model::trial::Trial;
 use netduel_model::warning::Warning;
+use netduel_report::analysis::value_of;
 use netduel_report::{analyse_run, csv, document, html, markdown, terminal};
 use proptest::prelude::*;
 use serde::Serialize;
@@ -9,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::builder::{Recipe, build};
-use crate::json;
+use crate::{failover, json};
 
 /// Every output of a run, the page without its scripts.
 fn outputs(run: &Run) -> Vec<(&'static str, String)> {
@@ -223,4 +227,19 @@ fn very_many_warnings_of_a_run_file_are_reported() {
     assert_eq!((reports.len(), reports[6], reports[7], reports[8]), (100_000, 1, 2, 1));
     run.warnings.truncate(5_000);
     assert!(markdown::page(&document(&run)).contains("change 4999"));
+}
+
+#[test]
+fn events_that_the_plan_does_not_have_change_no_figure() {
+    let probes = || failover::probes(1000..1012);
+    let mut trial = failover::trial("surprise", probes(), probes(), |_| 20_000_000);
+    let plan = failover::plan();
+    let workload = &plan.arms[0].workloads[0];
+    let outage = |trial: &Trial| value_of(Metric::Outage, workload, trial, true);
+    let expected = outage(&trial);
+    assert!(expected.is_some());
+    let events = &mut trial.lab_events.as_mut().unwrap().events;
+    let last = events.last().unwrap().clone();
+    events.extend((2..200_000).map(|index| PathEventRecord { index, ..last.clone() }));
+    assert_eq!(outage(&trial), expected);
 }

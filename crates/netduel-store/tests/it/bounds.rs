@@ -56,10 +56,18 @@ fn plan_that_is_larger_than_any_of_a_run_is_refused() {
     let store = Store::open(folder.path()).expect("the folder is there");
     let mut header = sample::header("arms");
     let arm = header.plan.arms.first().cloned().expect("an arm");
-    header.plan.arms = vec![arm; 5000];
+    header.plan.arms = vec![arm.clone(); 5000];
     store.create(&header).expect("a run is created");
     let error = store.read("arms").expect_err("too many arms").to_string();
     assert!(error.contains("its plan has 5000 arms, and 4096 are allowed"), "{error}");
+
+    header.id = netduel_model::ids::RunId::new("metrics").expect("a name");
+    header.plan.arms = vec![arm];
+    let metrics = &mut header.plan.arms[0].workloads[0].metrics;
+    *metrics = vec![metrics[0]; 1000];
+    store.create(&header).expect("a run is created");
+    let error = store.read("metrics").expect_err("too many metrics").to_string();
+    assert!(error.contains("its plan has 1000 metrics of a workload, and "), "{error}");
 }
 
 #[test]
