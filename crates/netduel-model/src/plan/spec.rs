@@ -133,7 +133,7 @@ shape! {
         /// `~/.cache/netduel`.
         optional folder: String,
         /// For `launch = "paired"`: the address of `netduel serve`, as HOST or HOST:PORT of the pairing (default port 5210). A plan
-        /// does not contain the secret; `netduel pair STRING` stores it on this machine.
+        /// does not contain the secret; `netduel pair -` stores it on this machine.
         optional serve: String,
         /// Addresses at which the other hosts reach this host. A server needs one of each IP version that a workload uses. Lab
         /// guests have the addresses of the lab (IPv4 and IPv6), VMs of a bed those of the bed; do not write any for them.

@@ -167,11 +167,8 @@ fn paired(word: &str, own: &str) -> Result<Vec<String>, Failure> {
     let problem = "is neither HOST, HOST:PORT, ssh:, netns: nor lab:";
     let name = SocketName::parse(word).ok_or_else(|| known::names_no_server(word, problem))?;
     if known::find(&name)?.is_none() {
-        let text = format!(
-            "there is no pairing with {name}: run `netduel serve` there and `netduel pair STRING` here, or reach it as ssh:{}",
-            name.host()
-        );
-        return Err(Failure::message(Kind::NotPaired, text));
+        return Err(Failure::message(Kind::NotPaired, format!("there is no pairing with {name}"))
+            .remedy(format!("{}, or reach it as ssh:{}", known::PAIR, name.host())));
     }
     Ok(vec![own.to_owned(), "link".to_owned(), name.to_string()])
 }

@@ -20,8 +20,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 pub fn command(at: &str, bind: &LocalBind) -> Result<(), Failure> {
     let name = SocketName::parse(at).ok_or_else(|| known::names_no_server(at, "is not HOST or HOST:PORT"))?;
     let pairing = known::find(&name)?.ok_or_else(|| {
-        let text = format!("there is no pairing with {name}: store it with `netduel pair STRING`, the string that `netduel serve` printed");
-        Failure::message(Kind::NotPaired, text)
+        Failure::message(Kind::NotPaired, format!("there is no pairing with {name}")).remedy(known::PAIR)
     })?;
     let addresses: Vec<SocketAddr> = (name.host(), name.port())
         .to_socket_addrs()

@@ -216,7 +216,11 @@ fn errors_of_an_inspection_show_no_name_of_its_hosts() {
     let plan = plan.to_str().unwrap();
     for (words, code, shown) in [
         (&["inspect", "--plan", plan, "thirdhost7"][..], 2, &["has no host host-", "; it has host-"][..]),
-        (&["inspect", "sendhost7:1"], 10, &["no pairing with host-1:1", "reach it as ssh:host-1"]),
+        (
+            &["inspect", "sendhost7:1"],
+            10,
+            &["no pairing with host-1:1", "`netduel pair -`", "reach it as ssh:host-1"],
+        ),
         (&["inspect", "netns:sendhost7", "netns:sendhost7"], 2, &["netns:host-1 is named twice"]),
         (&["inspect", "lab:sendhost7/recvhost7"], 7, &["lab:host-1/host-2: there is no lab host-1;"]),
         (&["inspect", "ssh:mallory7@sendhost7", "sendhost7/1"], 2, &["\"host-1/1\""]),
