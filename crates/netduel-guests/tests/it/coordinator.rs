@@ -81,6 +81,11 @@ impl Coordinator {
         format!("duration=\"{}\"", self.paces.of_next_plan().time(text))
     }
 
+    /// A rate, as it is on a quiet machine, for the next plan.
+    pub fn rate(&self, rate: u64) -> u64 {
+        self.paces.of_next_plan().rate(rate)
+    }
+
     /// Writes a file into the folder that is the first of the program's search path; returns its path.
     pub fn file(&self, name: &str, text: &str) -> String {
         let path = self.folder.join(name);

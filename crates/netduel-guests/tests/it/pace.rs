@@ -55,6 +55,11 @@ impl Pace {
         multiplied.unwrap_or_else(|| panic!("{text:?} is no whole number with a unit"))
     }
 
+    /// A rate, divided: what waits behind it needs as many times longer.
+    pub fn rate(self, rate: u64) -> u64 {
+        rate / self.0
+    }
+
     /// A plan whose durations and times of events are multiplied.
     #[track_caller]
     pub fn plan(self, text: &str) -> String {

@@ -15,11 +15,13 @@ use super::{load, processes, reach, run};
 pub const MORE_THAN_THE_PATH: &str = "[[workloads]]\nname = \"packets\"\ntype = \"pps\"\nduration = \"1 s\"\nflows = 1\n\
      packet_rate = \"10000 /s\"\nwindow = \"4 MiB\"\n";
 
-/// Lets 600 of these packets a second pass. Other flows do not wait for them, so that the next trial would begin beside what is left.
-pub fn slow_down(interface: &str) -> String {
+/// Lets 600 of these packets a second pass, fewer on a busy machine, which needs longer from one trial to the next: at most 19 s for all, of the 20
+/// that an agent waits. Other flows do not wait for them, so that the next trial would begin beside what is left.
+pub fn slow_down(coordinator: &Coordinator, interface: &str) -> String {
     format!(
-        "set -e; {}; tc qdisc replace dev {interface} root fq flow_limit 3000 maxrate 300kbit",
-        load("sch_fq")
+        "set -e; {}; tc qdisc replace dev {interface} root fq flow_limit 2800 maxrate {}bit",
+        load("sch_fq"),
+        coordinator.rate(300_000)
     )
 }
 

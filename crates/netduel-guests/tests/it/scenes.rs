@@ -223,7 +223,7 @@ fn traffic_of_a_trial_stays_in_it_and_its_path_is_proven(bed: &mut Bed, coordina
          duration = \"1 s\"\nrequest_rate = \"100 /s\"\n{BUSY_POLLING}"
     );
     let plan = plan("10.1.0.2", &[("one", expected), ("two", expected)], &workloads, 2) + ORDER;
-    run(&bed.guests()[0], &slow_down("virt0"));
+    run(&bed.guests()[0], &slow_down(coordinator, "virt0"));
     let report = coordinator.report(bed, &plan);
     run(&bed.guests()[0], "tc qdisc del dev virt0 root");
     assert_all_valid(&report, 16);
