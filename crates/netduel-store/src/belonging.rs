@@ -6,9 +6,6 @@ use netduel_model::ids::{ArmName, WorkloadName};
 use netduel_model::plan::ResolvedPlan;
 use netduel_model::trial::{Slot, Trial};
 
-/// Most ranges of blocks that a sentence names.
-const RANGES_MAX: usize = 4;
-
 /// The trials of a file that belong to its run, so far.
 #[derive(Debug, Default)]
 pub(crate) struct Belonging {
@@ -16,8 +13,6 @@ pub(crate) struct Belonging {
     positions: BTreeMap<(u32, ArmName, WorkloadName), u32>,
     /// Slots and attempts since the run was started or resumed.
     since_start: BTreeSet<(Slot, u32)>,
-    /// Blocks with a trial.
-    blocks: BTreeSet<u32>,
 }
 
 impl Belonging {
@@ -55,35 +50,9 @@ impl Belonging {
     pub(crate) fn add(&mut self, trial: &Trial) {
         let Slot { block, position, arm, workload } = trial.slot.clone();
         self.since_start.insert((trial.slot.clone(), trial.attempt));
-        self.blocks.insert(block);
         if trial.is_valid() {
             self.positions.entry((block, arm, workload)).or_insert(position);
         }
-    }
-
-    /// The blocks without a trial although a later block has one, in words: a run has its blocks in order. Absent without any.
-    pub(crate) fn missing(&self) -> Option<String> {
-        let mut ranges = Vec::new();
-        let mut next = 0_u64;
-        for block in self.blocks.iter().copied().map(u64::from) {
-            if block > next {
-                // Blocks count from 1 for readers.
-                ranges.push(if block == next + 1 {
-                    format!("{block}")
-                } else {
-                    format!("{} to {block}", next + 1)
-                });
-            }
-            next = block + 1;
-        }
-        let more = if ranges.len() > RANGES_MAX { " and others" } else { "" };
-        ranges.truncate(RANGES_MAX);
-        (!ranges.is_empty()).then(|| {
-            format!(
-                "it has no trial of block {}{more}, although it has trials of a later block",
-                ranges.join(", ")
-            )
-        })
     }
 }
 
@@ -165,20 +134,5 @@ mod tests {
         assert_eq!(next(&mut belonging, &plan, &trial([0, 2, 1], "synthetic", "stream")), None);
         belonging.resumed();
         assert_eq!(next(&mut belonging, &plan, &trial([0, 2, 1], "synthetic", "stream")), None);
-    }
-
-    #[test]
-    fn blocks_without_a_trial_before_a_later_one_are_named() {
-        let plan = plan();
-        let mut belonging = Belonging::default();
-        for block in [0, 2, 6] {
-            assert_eq!(next(&mut belonging, &plan, &trial([block, 0, 0], "synthetic", "stream")), None);
-        }
-        let missing = belonging.missing().expect("two gaps");
-        assert_eq!(missing, "it has no trial of block 2, 4 to 6, although it has trials of a later block");
-        for block in [1, 3, 4, 5] {
-            assert_eq!(next(&mut belonging, &plan, &trial([block, 0, 0], "synthetic", "stream")), None);
-        }
-        assert_eq!(belonging.missing(), None);
     }
 }

@@ -14,6 +14,7 @@ pub mod drafts;
 mod error;
 pub mod folder;
 pub mod format;
+mod missing;
 mod name;
 mod passed_over;
 mod reader;

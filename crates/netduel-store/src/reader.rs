@@ -19,6 +19,7 @@ use crate::error::StoreError;
 use crate::format::{
     CHECKSUMS_FROM, FORMAT, FirstLine, KIND, Preamble, RESUMED_PREFIX, Record, TRIAL_PREFIX,
 };
+use crate::missing;
 use crate::upgrade;
 
 /// Bytes of a line at most: a trial has the results of two ends, each of which is a line of the protocol of at most 64 MiB.
@@ -82,13 +83,13 @@ impl fmt::Display for DamagedRecord {
 
 /// The complete records of a file.
 pub(crate) struct Whole {
-    /// The run, with warnings about records that were left out and blocks that are missing.
+    /// The run, with warnings about records that were left out and trials that are missing.
     pub run: Run,
     /// Records that were left out because they are not as they were written.
     pub damaged: Vec<DamagedRecord>,
     /// Trials that were left out because they do not belong to the run.
     pub foreign: Vec<DamagedRecord>,
-    /// The blocks without a trial before a later one, in words.
+    /// What the run stored and the file lacks, in words.
     pub missing: Option<String>,
     /// Length of the complete records, bytes.
     pub length: u64,
@@ -153,8 +154,8 @@ pub(crate) fn read_whole(file: &File, path: &Path) -> Result<Whole, StoreError> 
             }
         }
     }
-    // A damaged record may have been the trial of a missing block.
-    let missing = belonging.missing().filter(|_| damaged.is_empty());
+    // A damaged record may have been the missing trial.
+    let missing = missing::words(&run, format_first >= CHECKSUMS_FROM).filter(|_| damaged.is_empty());
     run.warnings.extend([&damaged, &foreign].into_iter().filter_map(|records| left_out(records)));
     run.warnings.extend(
         missing.iter().map(|detail| Warning::RecordsDamaged { lines: Vec::new(), detail: detail.clone() }),

@@ -53,7 +53,7 @@ pub struct Integrity {
     pub damaged: Vec<DamagedRecord>,
     /// Trials that are left out because they do not belong to the run.
     pub foreign: Vec<DamagedRecord>,
-    /// The blocks without a trial before a later one, in words.
+    /// What the run stored and the file lacks, in words.
     pub missing: Option<String>,
     /// An incomplete last record.
     pub torn: Option<TornTail>,

@@ -246,7 +246,7 @@ impl Document for VerifiedRuns {
 pub struct VerifiedRun {
     /// Name of the run, or of its file.
     pub id: String,
-    /// Whether every record can be read, has its checksum, as far as the format has checksums, and belongs to the run, and no block is missing.
+    /// Whether every record can be read, has its checksum, as far as the format has checksums, and belongs to the run, and no trial is missing.
     pub is_sound: bool,
     /// The finding in words.
     pub text: String,

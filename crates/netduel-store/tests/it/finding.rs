@@ -224,12 +224,12 @@ fn stored_records_are_read_back_in_order() {
     assert_eq!((run.trials.len(), run.end), (1, Some(RunEnd::Interrupted)));
     writer.trial(&sample::trial(1)).expect("stored");
     assert_eq!(store.read("last").expect("it can be read").end, None);
-    writer.end(&RunEnd::BlockLimitReached).expect("stored");
+    writer.end(&RunEnd::BudgetReached).expect("stored");
     let expected = Run {
         header,
         trials: vec![sample::trial(0), sample::trial(1)],
         warnings: vec![warning],
-        end: Some(RunEnd::BlockLimitReached),
+        end: Some(RunEnd::BudgetReached),
     };
     assert_eq!(store.read("all").expect("it can be read"), expected);
 }
@@ -362,9 +362,9 @@ fn trials_that_do_not_belong_to_the_run_are_named_and_left_out() {
     for trial in own.iter().chain([&moved, &unknown]) {
         writer.trial(trial).expect("stored");
     }
-    writer.end(&RunEnd::BlockLimitReached).expect("stored");
+    writer.end(&RunEnd::BudgetReached).expect("stored");
     let run = store.read("mixed").expect("it can be read");
-    assert_eq!((run.trials.as_slice(), &run.end), (&own[..], &Some(RunEnd::BlockLimitReached)));
+    assert_eq!((run.trials.as_slice(), &run.end), (&own[..], &Some(RunEnd::BudgetReached)));
     let Some(Warning::RecordsDamaged { lines, detail }) = run.warnings.first() else {
         panic!("{:?}", run.warnings)
     };

@@ -125,7 +125,7 @@ fn warnings() -> Vec<Warning> {
 /// The header of the golden files of formats 1 and 2. The programs that wrote them had another default block of the engine `copy`.
 fn old_header() -> RunHeader {
     let mut header = header("golden");
-    header.plan.design.blocks_max = 4;
+    header.plan = sample::plan();
     for workload in header.plan.arms.iter_mut().flat_map(|arm| &mut arm.workloads) {
         if let Traffic::TcpStream(TcpStream { engine: TcpEngine::Copy, block, .. }) = &mut workload.traffic {
             *block = Bytes(128 << 10);

@@ -8,6 +8,7 @@ mod death;
 mod finding;
 mod full_disk;
 mod golden;
+mod missing;
 mod removed;
 mod resuming;
 mod sample;

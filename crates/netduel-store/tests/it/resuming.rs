@@ -65,11 +65,11 @@ fn complete_run_without_the_end_of_one_gets_it_from_a_resume_without_a_new_trial
         let (_folder, store) = store_with(before.as_ref());
         let (_, mut writer) = store.resume(&sample::header("resumed").id).expect("it can be resumed");
         writer.warning(&differed()).expect("held back");
-        writer.end(&RunEnd::BlockLimitReached).expect("stored");
+        writer.end(&RunEnd::BudgetReached).expect("stored");
         assert!(!writer.is_unchanged());
         drop(writer);
         let run = store.read("last").expect("read");
-        assert_eq!((run.end, run.warnings), (Some(RunEnd::BlockLimitReached), vec![differed()]));
+        assert_eq!((run.end, run.warnings), (Some(RunEnd::BudgetReached), vec![differed()]));
     }
     // An end by a rule of the plan is kept.
     let (_folder, store) = store_with(Some(&RunEnd::PrecisionReached));

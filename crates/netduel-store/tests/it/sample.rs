@@ -115,9 +115,16 @@ pub fn workload(name: &str) -> WorkloadName {
     WorkloadName::new(name).expect("a name")
 }
 
-/// The plan with more blocks than any test writes.
+/// The whole plan.
+pub fn plan() -> ResolvedPlan {
+    parse(PLAN, "golden.toml").unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+/// The plan with one trial in a block, that of [`trial`], and more blocks than any test writes.
 fn plan_of_many_blocks() -> ResolvedPlan {
-    let mut plan = parse(PLAN, "golden.toml").unwrap_or_else(|errors| panic!("{errors}"));
+    let mut plan = plan();
+    plan.arms.retain(|own| own.name == arm("synthetic"));
+    plan.workloads.retain(|own| *own == workload("bulk"));
     plan.design.blocks_max = 1_000_000;
     plan
 }

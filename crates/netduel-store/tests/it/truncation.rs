@@ -15,7 +15,7 @@ fn whole(store: &Store) -> (Vec<u8>, Vec<Trial>) {
     for trial in &trials {
         writer.trial(trial).expect("stored");
     }
-    writer.end(&RunEnd::BlockLimitReached).expect("stored");
+    writer.end(&RunEnd::BudgetReached).expect("stored");
     (std::fs::read(writer.path()).expect("it is there"), trials)
 }
 

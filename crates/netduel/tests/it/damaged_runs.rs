@@ -83,6 +83,35 @@ fn damaged_record_is_named_by_every_listing_and_report() {
     assert_stated_in_every_format(&bench, "damaged run file");
 }
 
+#[test]
+fn run_file_that_lacks_a_trial_is_named_by_every_report() {
+    let bench = Bench::new();
+    let plan = bench.plan(&short_plan(TWO_PATHS, LATENCY, "blocks_min = 2\nblocks_max = 2"));
+    run(&bench, &["run", plan.to_str().unwrap()]);
+    let listed = bench.run(["runs", "--json"]).expect_code(0).json();
+    let file = std::path::Path::new(listed["runs"][0]["path"].as_str().unwrap());
+    let whole = std::fs::read_to_string(file).unwrap();
+    // Lines without these trials, of four.
+    let without = |removed: &[usize]| {
+        let mut trials = 0..;
+        let is_kept = |line: &&str| {
+            let trial = if line.starts_with("{\"trial\"") { trials.next() } else { None };
+            trial.is_none_or(|trial| !removed.contains(&trial))
+        };
+        whole.split_inclusive('\n').filter(is_kept).collect::<String>()
+    };
+    for (removed, stated) in [
+        (&[0, 1, 2, 3][..], "it has no trial of block 1 to 2, although its end requires 2 blocks"),
+        (&[3], "it lacks trials of block 2, although the run stored them"),
+        (&[1], "it lacks trials of block 1, although the run stored them"),
+    ] {
+        std::fs::write(file, without(removed)).unwrap();
+        let verified = bench.run(["runs", "verify", "last"]).expect_code(5).stdout;
+        assert!(verified.contains(": damaged, ") && verified.contains(stated), "{removed:?}: {verified}");
+    }
+    assert_stated_in_every_format(&bench, "incomplete run file");
+}
+
 /// The end of a record is missing, as after a loss of power.
 #[test]
 fn incomplete_record_is_named_by_every_listing_and_report() {
