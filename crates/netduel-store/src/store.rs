@@ -359,8 +359,11 @@ impl Store {
         }
     }
 
-    /// The file of a run, from its name, a unique prefix, `last`, or a path.
-    pub(crate) fn find(&self, name_or_path: &Path) -> Result<PathBuf, StoreError> {
+    /// The file of a run, from its name, a unique prefix, `last`, or a path, which is not opened.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn find(&self, name_or_path: &Path) -> Result<PathBuf, StoreError> {
         if is_path(name_or_path) {
             return Ok(name_or_path.to_owned());
         }

@@ -32,7 +32,7 @@ use crate::report_file::{
     check_printing, conclude, destinations, formats, lines, page, print_text, refuse_page_on_a_terminal,
     write_and_print,
 };
-use crate::run_store::{command_of, open_store, store_failure, warn_of_last};
+use crate::run_store::{command_of, note_run, open_store, store_failure};
 use crate::shown_runs::numbered_baseline;
 
 /// `netduel compare`.
@@ -58,7 +58,7 @@ pub fn command(args: &CompareArgs) -> Result<(), Failure> {
     let names: Vec<&String> = words().filter(|word| !word.starts_with(PUBLISHED)).collect();
     refuse_without_two_sides(&names, &args.gate)?;
     for name in &names {
-        warn_of_last(&store, name);
+        note_run(&store, name);
     }
     let sources = read_all(&store, &names)?;
     let redacted = if redaction::is_on() {

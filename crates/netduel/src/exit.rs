@@ -11,6 +11,7 @@ pub use netduel_agent::chain;
 
 use netduel_model::pairing::without_strings;
 
+use crate::kept_files;
 use crate::redaction;
 
 /// The kinds of failure, each with its exit code. [`EXIT_STATUS`] has their meanings.
@@ -163,8 +164,9 @@ pub fn unread(kind: Kind, doing: impl fmt::Display, error: io::Error, otherwise:
     Failure::caused(kind, format!("{FAILED_TO}{doing}: {error}"), error).remedy(remedy)
 }
 
-/// As [`unread`], about what could not be written, created or removed.
+/// As [`unread`], about what could not be written, created or removed. A file that the command reads, or a run of its store, was named by mistake.
 pub fn unwritten(kind: Kind, doing: impl fmt::Display, error: io::Error, otherwise: &str) -> Failure {
+    let kind = if kept_files::is_refusal(&error) { Kind::Usage } else { kind };
     let remedy = file_error::remedy(file_error::to_write(&error), otherwise);
     Failure::caused(kind, format!("{FAILED_TO}{doing}: {error}"), error).remedy(remedy)
 }

@@ -19,7 +19,7 @@ use crate::redaction;
 use crate::report_file::{
     check_printing, destinations, formats, page, print_text, refuse_page_on_a_terminal, write_and_print,
 };
-use crate::run_store::{command_of, open_store, store_failure, warn_of_last};
+use crate::run_store::{command_of, note_run, open_store, store_failure};
 
 /// `netduel history`.
 pub fn command(args: &HistoryArgs) -> Result<(), Failure> {
@@ -35,7 +35,7 @@ pub fn command(args: &HistoryArgs) -> Result<(), Failure> {
         let command = command_of(&["history", &args.run]);
         refuse_page_on_a_terminal(format, std::io::stdout().is_terminal(), &command)?;
     }
-    warn_of_last(&store, &args.run);
+    note_run(&store, &args.run);
     let runs = read(&store, args)?;
     let (workload, arm) = (shown(args.workload.as_ref()), shown(args.arm.as_ref()));
     let selection = Selection { metric: args.metric, workload, arm };

@@ -1,5 +1,5 @@
-//! Files that commands read whole: regular files of a limited size. A pipe may never have a writer and a device may have no end. Nothing here
-//! knows their content.
+//! Files that commands read whole: regular files of a limited size. A pipe may never have a writer and a device may have no end. No output of the
+//! command replaces them. Nothing here knows their content.
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -7,6 +7,8 @@ use std::path::Path;
 use std::string::FromUtf8Error;
 
 use rustix::fs::OFlags;
+
+use crate::kept_files::note_input;
 
 /// What some editors put before a text.
 const BYTE_ORDER_MARK: char = '\u{feff}';
@@ -32,7 +34,11 @@ pub fn read_opened_text(file: File, most: usize) -> io::Result<String> {
 pub fn open(path: &Path) -> io::Result<File> {
     let file =
         OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    note_input(path);
+    Ok(file)
 }
 
 fn read_opened(file: File, most: usize) -> io::Result<Vec<u8>> {

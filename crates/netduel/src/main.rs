@@ -15,6 +15,7 @@ mod gate;
 mod history;
 mod input_file;
 mod inspect;
+mod kept_files;
 mod lab;
 mod manual;
 mod named_namespace;

@@ -2,7 +2,8 @@
 //! workflow. The content is not made here.
 //!
 //! A regular file is replaced by a rename(2): its draft ([`drafts`]) is in the same folder, and that of a killed process is removed by the next
-//! write to this folder. Anything else that exists, as a terminal, a pipe or /dev/stdout, is written into.
+//! write to this folder. Anything else that exists, as a terminal, a pipe or /dev/stdout, is written into. A file that the command reads and a run
+//! of its store are not replaced ([`kept_files`]).
 mod stream;
 
 use std::fs::{self, File, Metadata};
@@ -16,6 +17,8 @@ use netduel_store::folder::{self, LINKS_MAX, check_owner};
 use rustix::fs::{
     Access, AtFlags, CWD, Mode, OFlags, StatxAttributes, StatxFlags, access, fstat, open, statx,
 };
+
+use crate::kept_files;
 
 use stream::Stream;
 
@@ -49,7 +52,8 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
 /// The folder exists.
 ///
 /// # Errors
-/// The error of the system; a folder, a link or pipe of another user, and a link without a target are refused.
+/// The error of the system; a folder, a link or pipe of another user, a link without a target, an input of the command and a run of its store
+/// are refused.
 pub fn write(path: &Path, content: &[u8], readers: Readers) -> io::Result<()> {
     match Target::of(path)? {
         Target::File(path) => replace(&path, content, readers),
@@ -57,6 +61,11 @@ pub fn write(path: &Path, content: &[u8], readers: Readers) -> io::Result<()> {
         Target::Stderr => written(&mut io::stderr().lock(), content),
         Target::Stream(stream) => written(&mut stream.open(readers)?, content),
     }
+}
+
+/// The error of [`write()`] where the path names an input of the command, or a run of its store.
+pub fn refusal(path: &Path) -> Option<io::Error> {
+    Target::of(path).err().filter(kept_files::is_refusal)
 }
 
 /// Whether [`write()`] would write into what is no file: it may be a terminal, or what a workflow reads.
@@ -199,6 +208,7 @@ impl Target {
                 return Err(io::Error::new(ErrorKind::IsADirectory, "it is a folder"));
             }
             named if named.is_file() && fs::symlink_metadata(&path).is_ok_and(|named| named.is_file()) => {
+                kept_files::refuse(&path, folder_of(&path), &named)?;
                 Self::File(path)
             }
             named if named.file_type().is_block_device() => {

@@ -142,6 +142,12 @@ impl Destination {
         result
     }
 
+    /// The failure where a file of the report is an input of the command, or a run of its store.
+    fn refusal(&self) -> Option<Failure> {
+        let refused = |file: &PathBuf| output_file::refusal(file).map(|error| cannot_write(file, error));
+        self.files().iter().find_map(refused)
+    }
+
     fn create_folder(&self) -> Result<(), Failure> {
         let Some(folder) = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
             return Ok(());

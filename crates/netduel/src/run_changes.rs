@@ -19,7 +19,7 @@ use crate::console::{print, print_json, print_lines, tell};
 use crate::exit::{Failure, Kind, OrFail as _, unwritten};
 use crate::output_file::{self, Readers};
 use crate::report_file::ANOTHER_PLACE;
-use crate::run_store::{command_of, for_store, open_store, store_failure, warn_of_last, writable_store};
+use crate::run_store::{command_of, for_store, note_run, open_store, store_failure, writable_store};
 use crate::shown_runs::{ShownRuns, number_file};
 use crate::{program, redaction};
 
@@ -43,7 +43,7 @@ pub fn command(action: &RunsAction) -> Result<(), Failure> {
 /// `netduel runs verify`: without names all runs of the store.
 fn verify(store: &Store, names: &[String], json: bool) -> Result<(), Failure> {
     for name in names {
-        warn_of_last(store, name);
+        note_run(store, name);
     }
     let is_whole_store = names.is_empty();
     let names: Vec<PathBuf> = match names {
@@ -145,7 +145,7 @@ fn tag(store: &Store, name: &str, change: &Tags<'_>, json: bool) -> Result<(), F
             .remedy("use --title TEXT, --no-title, --note KEY=VALUE or --unset KEY"));
     }
     let shown = ShownRuns::of(store)?;
-    warn_of_last(store, name);
+    note_run(store, name);
     let id = store.id_of(name).map_err(store_failure)?;
     let known = store.header(&id).map_err(store_failure)?.annotations.notes;
     if let Some(missing) = unset.iter().find(|key| !known.contains_key(*key)) {
@@ -194,7 +194,7 @@ fn changed_run(action: RunAction, id: String) -> ChangedRun {
 /// `netduel runs rename`.
 fn rename(store: &Store, name: &str, to: &RunId, json: bool) -> Result<(), Failure> {
     let shown = ShownRuns::of(store)?;
-    warn_of_last(store, name);
+    note_run(store, name);
     if store.id_of(name).is_ok_and(|id| id == *to) {
         let text = format!("failed to rename run {}: it has this name already", redaction::text(to.as_str()));
         return Err(Failure::message(Kind::Usage, text).remedy("choose another name"));
@@ -219,7 +219,7 @@ fn export(
             "failed to export the run to standard output (`--out -`): the name of the file is printed there";
         return Err(Failure::message(Kind::Usage, text).remedy("name a file with --out"));
     }
-    warn_of_last(store, name);
+    note_run(store, name);
     let run = redaction::run(store.read(name).map_err(store_failure)?)?;
     tell_left_out(run.warnings.iter().filter(|warning| warning.is_about_the_file()));
     let id = run.header.id.to_string();

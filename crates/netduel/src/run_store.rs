@@ -13,6 +13,7 @@ use netduel_store::{LAST, PassedOver, Store, StoreError, folder};
 use crate::cli::shared::StoreArgs;
 use crate::console::tell;
 use crate::exit::{Failure, Kind, OrFail as _};
+use crate::kept_files;
 use crate::redaction;
 use crate::shown_runs::number_file;
 
@@ -21,8 +22,8 @@ const VARIABLE: &str = "NETDUEL_STORE";
 /// The store that `--store` of this command line names.
 static STORE_OPTION: OnceLock<PathBuf> = OnceLock::new();
 
-/// The store that the options name, or the user's. Its folder is created when the first run is stored; it is refused where a link of another
-/// user leads to it.
+/// The store that the options name, or the user's. No output of the command replaces its runs. Its folder is created when the first run is
+/// stored; it is refused where a link of another user leads to it.
 pub fn open_store(args: &StoreArgs) -> Result<Store, Failure> {
     let named = args.store.as_ref().filter(|named| !named.as_os_str().is_empty());
     if named.is_none()
@@ -49,6 +50,7 @@ pub fn open_store(args: &StoreArgs) -> Result<Store, Failure> {
         let text = format!("failed to use {} as the store's folder: {error}", folder.display());
         Failure::caused(Kind::Store, text, error).remedy("choose another folder with --store")
     })?;
+    kept_files::note_store(&folder);
     Ok(Store::at(folder))
 }
 
@@ -87,9 +89,13 @@ pub fn store_failure(mut error: StoreError) -> Failure {
     Failure::new(kind, error)
 }
 
-/// Warns where `last` is named and leaves runs out. One of them may be the newest: it was begun before the clock was set back, or its file cannot
-/// be read. Every command that takes the name of a run does this first.
-pub fn warn_of_last(store: &Store, name: &str) {
+/// What every command does first that takes the name of a run. No output of the command replaces the run's file. Where `last` leaves runs out,
+/// a warning says so: one of them may be the newest, which was begun before the clock was set back, or whose file cannot be read.
+pub fn note_run(store: &Store, name: &str) {
+    // The command that follows has the error of a name without a run.
+    if let Ok(file) = store.find(Path::new(name)) {
+        kept_files::note_input(&file);
+    }
     // The command that follows has the error of a store that cannot be read.
     let PassedOver { in_future, unread } =
         if name == LAST { store.passed_over().unwrap_or_default() } else { PassedOver::default() };

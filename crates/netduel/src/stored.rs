@@ -32,7 +32,7 @@ use crate::report_file::{
     refuse_page_on_a_terminal, render, write, write_and_print,
 };
 use crate::run_changes;
-use crate::run_store::{NextStep, command_of, open_store, store_failure, warn_of_last};
+use crate::run_store::{NextStep, command_of, note_run, open_store, store_failure};
 use crate::shown_runs::{ShownRuns, learn, number, number_file, numbered, without_trials};
 
 /// `netduel report`.
@@ -47,7 +47,7 @@ pub fn report(args: &ReportArgs) -> Result<(), Failure> {
         refuse_page_on_a_terminal(format, std::io::stdout().is_terminal(), &command)?;
         refuse_files_as_text(format, &command)?;
     }
-    warn_of_last(&store, &args.run);
+    note_run(&store, &args.run);
     let mut run = store.read(&args.run).map_err(store_failure)?;
     // The author of this command line takes the place of the stored one, whose name may be in the run's texts.
     redaction::learn_run(&run)?;
@@ -127,7 +127,7 @@ fn print_report(
 fn baseline(store: &Store, name: &str, out: Option<&Path>) -> Result<(), Failure> {
     let out = named_place(out);
     out.map_or(Ok(()), refuse_another_format)?;
-    warn_of_last(store, name);
+    note_run(store, name);
     let run = redaction::run(store.read(name).map_err(store_failure)?)?;
     let analysis = netduel_report::analyse_run(&run);
     let document = baseline::document(&run, &analysis, FORMAT, &program::origin(), redaction::is_on());
@@ -199,7 +199,7 @@ fn remove(store: &Store, names: &[String], yes: bool, json: bool) -> Result<(), 
     let shown = ShownRuns::of(store)?;
     let mut ids = Vec::new();
     for name in names {
-        warn_of_last(store, name);
+        note_run(store, name);
         let id = store.id_of(name).map_err(store_failure)?;
         if !ids.contains(&id) {
             ids.push(id);

@@ -85,7 +85,8 @@ fn whole_run_lacks_nothing_however_it_ended() {
 
 #[test]
 fn block_that_lacks_a_trial_is_named() {
-    let lacks = |number| Some(format!("it lacks trials of block {number}, although the run stored them"));
+    let lacks =
+        |number: &str| Some(format!("it lacks trials of block {number}, although the run stored them"));
     for (one, two, three, named) in
         [(&[1, 2, 3][..], ALL, ALL, "1"), (ALL, &[0, 2, 3], ALL, "2"), (ALL, &[0], &[0, 1, 2], "2 to 3")]
     {

@@ -89,11 +89,15 @@ fn below(folder: PathBuf, rest: &Path) -> PathBuf {
     })
 }
 
-/// Writes each file, also when another one cannot be written. Returns the files, and the first failure; the others are printed.
+/// Writes each file, also when another one cannot be written, but none where one is an input of the command or a run of its store. Returns the
+/// files, and the first failure; the others are printed.
 pub fn write_each(
     destinations: &[Destination],
     write: impl Fn(&Destination) -> Result<Vec<PathBuf>, Failure>,
 ) -> (Vec<PathBuf>, Result<(), Failure>) {
+    if let Some(refusal) = destinations.iter().find_map(Destination::refusal) {
+        return (Vec::new(), Err(refusal));
+    }
     let (mut files, mut result) = (Vec::new(), Ok(()));
     for destination in destinations {
         let failure = match write(destination) {

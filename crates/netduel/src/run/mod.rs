@@ -26,11 +26,12 @@ use crate::console::tell;
 use crate::exit::{Failure, Kind, OrFail as _, no_thread, unread};
 use crate::gate;
 use crate::input_file;
+use crate::kept_files;
 use crate::provider::{self, Home};
 use crate::publication;
 use crate::redaction;
 use crate::report_file::{Destination, check_printing, destinations};
-use crate::run_store::{NextStep, command_of, open_store, store_failure, warn_of_last, writable_store};
+use crate::run_store::{NextStep, command_of, note_run, open_store, store_failure, writable_store};
 use crate::signal;
 use crate::ssh::SshHosts;
 
@@ -69,7 +70,7 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
         provider::of(plan, args.deallocate.allow_deallocate, home, is_quiet)
     };
     if let Some(name) = &args.resume {
-        warn_of_last(&store, name);
+        note_run(&store, name);
         let id = store.id_of(name).map_err(|error| not_resumed(name, error))?;
         // A refused run stays as it is.
         let header = store.header(&id).map_err(store_failure)?;
@@ -100,9 +101,9 @@ pub fn command(args: &RunArgs) -> Result<(), Failure> {
     let path = args.plan.as_deref().ok_or_else(|| Failure::message(Kind::Usage, "no plan was named"))?;
     let (text, plan) = new_plan(path, args, permissions)?;
     gate::check(&output.gate, &plan, Sides::Arms)?;
+    let own = publication::of_run(&output.publication, &plan, (&text, path))?;
     output.check()?;
     let provider = provider(&plan, Home::default())?;
-    let own = publication::of_run(&output.publication, &plan, (&text, path))?;
     let annotations = args.outcome.tags.annotations(&args.overrides.set);
     crate::plan::warn_of_few_blocks(&plan);
     let lab = announced_lab(&plan, output.quiet)?;
@@ -269,6 +270,7 @@ pub fn read_plan(
         )
         .remedy("name a plan, a TOML file"));
     }
+    kept_files::note_input(path);
     let text = read.and_then(input_file::text_of).map_err(|error| {
         let doing = format!("read the plan {}", path.display());
         unread(Kind::Usage, doing, error, "name another plan, a TOML file")

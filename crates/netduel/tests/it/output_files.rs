@@ -1,5 +1,6 @@
 //! Files that commands write: what a path names is not destroyed, no planted link is followed, and what cannot be written is found before the
 //! first trial.
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, lchown, symlink};
 use std::process::{Command, Stdio};
@@ -256,6 +257,58 @@ fn out_that_cannot_be_replaced_is_refused_before_anything_is_started() {
         assert!(has_reason && !refused.stderr.contains("lab:"), "{out}: {}", refused.stderr);
     }
     assert!(bench.run(["runs"]).stdout.contains("no run is stored"));
+}
+
+#[test]
+fn output_that_the_command_reads_and_a_stored_run_are_refused_before_anything_is_written() {
+    let bench = Bench::new();
+    let run = stored_run(&bench, "before", "6.18.44");
+    stored_run(&bench, "after", "6.18.44");
+    let at = |name: &str| bench.path().join(name);
+    fs::copy(run, at("copy.netduel")).unwrap();
+    fs::write(at("words.md"), "Words of the author.\n").unwrap();
+    symlink("words.md", at("link.md")).unwrap();
+    fs::rename(bench.plan(&short_plan(TWO_PATHS, LATENCY, "")), at("plan.html")).unwrap();
+    bench.run(["runs", "baseline", "before", "--out", "base.json"]).expect_code(0);
+    let inputs = [
+        "store/before.netduel",
+        "store/after.netduel",
+        "copy.netduel",
+        "words.md",
+        "link.md",
+        "plan.html",
+        "base.json",
+    ];
+    let contents = || inputs.map(|name| fs::read(at(name)).unwrap());
+    let names = || {
+        let all = [bench.path().to_owned(), bench.store()].map(|folder| fs::read_dir(folder).unwrap());
+        all.into_iter().flatten().map(|entry| entry.unwrap().path()).collect::<BTreeSet<_>>()
+    };
+    let unchanged = (contents(), names());
+    for (words, read) in [
+        (&["runs", "baseline", "before", "--out", "store/before.netduel"][..], "before.netduel"),
+        (&["runs", "export", "before", "--redact", "--out", "store/before.netduel"], "before.netduel"),
+        (&["runs", "export", "before", "--out", "store/after.netduel"], "a run in the store "),
+        (&["runs", "export", "./copy.netduel", "--out", "store/../copy.netduel"], "copy.netduel"),
+        (&["report", "./copy.netduel", "--format", "json", "--out", "copy.netduel"], "copy.netduel"),
+        (&["report", "before", "--commentary", "words.md", "--out", "link.md"], "words.md"),
+        (&["report", "before", "--commentary", "link.md", "--out", "words.md"], "link.md"),
+        (
+            &["report", "before", "--commentary", "words.md", "--out", "new.html", "--out", "words.md"],
+            "words.md",
+        ),
+        (&["compare", "base.json", "after", "--out", "new.html", "--out", "base.json"], "base.json"),
+        (&["run", "plan.html", "--out", "plan.html"], "plan.html"),
+    ] {
+        let refused = bench.run(words).expect_code(2).stderr;
+        let out = words.last().unwrap();
+        for part in
+            [&*format!("failed to write {out}: it is the file "), read, "; choose another place with --out"]
+        {
+            assert!(refused.contains(part), "{words:?}: no {part:?} in {refused}");
+        }
+        assert!((contents(), names()) == unchanged, "{words:?} changed a file");
+    }
 }
 
 #[test]
