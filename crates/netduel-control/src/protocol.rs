@@ -28,7 +28,7 @@ pub const PROTOCOL: u32 = 3;
 pub const PROTOCOL_RELEASED: u32 = 2;
 
 /// The fingerprints of the messages to and from an agent in this version. A test compares them with those of the types.
-pub const PROTOCOL_FINGERPRINTS: [&str; 2] = ["969f9051212e587f", "c1668a74974d3887"];
+pub const PROTOCOL_FINGERPRINTS: [&str; 2] = ["969f9051212e587f", "d4d4022f5b701549"];
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires a reference")]
 fn is_false(value: &bool) -> bool {

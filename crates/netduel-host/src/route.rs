@@ -1,5 +1,5 @@
 //! Routes from the kernel's netlink list (rtnetlink(7), `RTM_NEWROUTE`). Pure: bytes in, links out.
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use netduel_sys::netlink::{
@@ -37,6 +37,26 @@ const PREFERRED_SOURCE: u16 = 7;
 /// `RTA_METRICS`: a list of attributes, and in it `RTAX_MTU`.
 const METRICS: u16 = 8;
 const METRICS_MTU: u16 = 2;
+/// The others of them that are numbers (linux/rtnetlink.h, `RTAX_`), with the names that ip-route(8) has for them.
+const METRICS_NUMBERS: [(u16, &str); 15] = [
+    (1, "lock"),
+    (3, "window"),
+    (4, "rtt"),
+    (5, "rttvar"),
+    (6, "ssthresh"),
+    (7, "cwnd"),
+    (8, "advmss"),
+    (9, "reordering"),
+    (10, "hoplimit"),
+    (11, "initcwnd"),
+    (12, "features"),
+    (13, "rto_min"),
+    (14, "initrwnd"),
+    (15, "quickack"),
+    (17, "fastopen_no_cookie"),
+];
+/// `RTAX_CC_ALGO`: the name of a congestion control.
+const METRICS_CONGESTION_CONTROL: (u16, &str) = (16, "congctl");
 /// `RTA_MULTIPATH`: several next hops, as a list of `struct rtnexthop`.
 const SEVERAL: u16 = 9;
 /// `RTA_VIA`: a next hop of another family (`struct rtvia`), whose address follows the family.
@@ -57,6 +77,8 @@ pub(crate) struct ListedRoute {
     pub source: Option<IpAddr>,
     /// The MTU that it states, bytes.
     pub mtu: Option<u32>,
+    /// The other attributes of its metrics, by name.
+    pub attributes: BTreeMap<String, String>,
     /// Where packets go.
     pub hops: Vec<Hop>,
 }
@@ -168,8 +190,23 @@ fn listed(message: &Message<'_>) -> Option<ListedRoute> {
         metric: of(METRIC).and_then(|value| u32_at(value, 0)).unwrap_or_default(),
         source: of(PREFERRED_SOURCE).and_then(ip),
         mtu: of(METRICS).and_then(|value| attribute(value, METRICS_MTU)).and_then(|value| u32_at(value, 0)),
+        attributes: of(METRICS).map(other_metrics).unwrap_or_default(),
         hops: hops_of(message),
     })
+}
+
+/// The attributes of metrics but for the MTU.
+fn other_metrics(metrics: &[u8]) -> BTreeMap<String, String> {
+    let numbers = METRICS_NUMBERS.into_iter().filter_map(|(kind, name)| {
+        let number = u32_at(attribute(metrics, kind)?, 0)?;
+        Some((name.to_owned(), number.to_string()))
+    });
+    let (kind, name) = METRICS_CONGESTION_CONTROL;
+    let congestion_control = attribute(metrics, kind).map(|value| {
+        let text = String::from_utf8_lossy(value);
+        (name.to_owned(), text.trim_end_matches('\0').to_owned())
+    });
+    numbers.chain(congestion_control).collect()
 }
 
 fn is_link_local(address: IpAddr) -> bool {
@@ -281,12 +318,19 @@ mod tests {
             let length = (4 + value.len() as u16).to_ne_bytes();
             [&length[..], &kind.to_ne_bytes()[..], value].concat()
         };
-        let mtu = nested(METRICS_MTU, &1400_u32.to_ne_bytes());
+        // Each attribute begins at a multiple of four bytes.
+        let congestion_control = [nested(16, b"reno\0"), vec![0; 3]].concat();
+        let metrics = [
+            nested(METRICS_MTU, &1400_u32.to_ne_bytes()),
+            congestion_control,
+            nested(8, &300_u32.to_ne_bytes()),
+        ]
+        .concat();
         let destination = [10, 77, 2, 0];
         let one = |flags: u32| {
             Request::new(RTM_NEWROUTE, 0, &head(flags))
                 .bytes(RTA_DST, &destination)
-                .bytes(METRICS, &mtu)
+                .bytes(METRICS, &metrics)
                 .bytes(PREFERRED_SOURCE, &[10, 77, 1, 4])
                 .bytes(GATEWAY, &[10, 77, 1, 1])
                 .bytes(RTA_OIF, &3_u32.to_ne_bytes())
@@ -296,6 +340,9 @@ mod tests {
         let [route] = &found[..] else { panic!("{found:?}") };
         let address = |text: &str| Some(text.parse::<IpAddr>().unwrap());
         assert_eq!((route.source, route.mtu), (address("10.77.1.4"), Some(1400)));
+        let attributes: Vec<_> =
+            route.attributes.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        assert_eq!(attributes, ["advmss 300", "congctl reno"]);
         assert_eq!(route.hops, [Hop { link: 3, gateway: address("10.77.1.1") }]);
         // One hop with a next hop of the other family, and one without any.
         let mut via = vec![10, 0];

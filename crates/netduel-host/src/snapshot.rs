@@ -299,6 +299,7 @@ fn routes(sources: &mut Sources, links: &[Link]) -> (Vec<String>, Option<Vec<Rou
                 gateway: hop.gateway,
                 source: route.source,
                 mtu: route.mtu,
+                attributes: Some(route.attributes.clone()),
             })
         };
         route.hops.iter().filter_map(of).collect()

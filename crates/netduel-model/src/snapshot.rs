@@ -119,6 +119,10 @@ pub struct Route {
     /// MTU that the route states, bytes; absent where that of the interface applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
+    /// The other attributes of its metrics (`RTA_METRICS`) with their names in `ip route`, for example `advmss` and `congctl`; absent in a
+    /// description by an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attributes: Option<BTreeMap<String, String>>,
 }
 
 /// Firewall and connection tracking of a network stack.
@@ -254,6 +258,7 @@ mod tests {
             gateway: None,
             source: None,
             mtu: None,
+            attributes: None,
         };
         let host = HostSnapshot {
             routes: vec![

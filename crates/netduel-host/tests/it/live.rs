@@ -182,7 +182,7 @@ fn devices_filter_and_routes_are_those_of_the_namespace() {
         ip("link set va up");
         ip("link set vb up");
         ip("route add default via 10.1.2.1 dev va");
-        ip("route add 10.9.0.0/16 dev vb metric 50");
+        ip("route add 10.9.0.0/16 dev vb metric 50 mtu 1400 advmss 300 initcwnd 20 congctl reno");
         let sees_rules =
             nft("add table ip t; add chain ip t c; add rule ip t c accept; add rule ip t c drop");
         let tc = [
@@ -202,6 +202,13 @@ fn devices_filter_and_routes_are_those_of_the_namespace() {
             .map(|one| format!("{}/{} {} {}", one.destination, one.prefix_length, one.interface, one.metric))
             .collect();
         assert_eq!(routes, ["0.0.0.0/0 va 0", "10.1.2.0/24 va 0", "10.9.0.0/16 vb 50"]);
+        let of_vb = seen.routes.iter().find(|route| route.metric == 50).unwrap();
+        let attributes = of_vb.attributes.iter().flatten().map(|(name, value)| format!("{name} {value}"));
+        let attributes: Vec<String> = attributes.collect();
+        assert_eq!(
+            (of_vb.mtu, attributes),
+            (Some(1400), ["advmss 300", "congctl reno", "initcwnd 20"].map(str::to_owned).to_vec())
+        );
         if sees_rules {
             assert_eq!(seen.firewall.as_ref().and_then(|filter| filter.nft_rules), Some(2));
         }

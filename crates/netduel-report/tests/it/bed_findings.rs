@@ -368,6 +368,7 @@ fn route(destination: &str, prefix_length: u8, interface: &str, metric: u32) -> 
         gateway: None,
         source: None,
         mtu: None,
+        attributes: None,
     }
 }
 

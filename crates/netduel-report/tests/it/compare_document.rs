@@ -408,6 +408,7 @@ fn facts_that_an_earlier_version_did_not_read_are_no_differences() {
             gateway: None,
             source: None,
             mtu: None,
+            attributes: None,
         }];
         run
     };
@@ -433,6 +434,7 @@ fn next_hops_are_compared_where_both_runs_know_some() {
             gateway,
             source: None,
             mtu,
+            attributes: None,
         };
         let gateway = hop.map(|(last, _)| IpAddr::from([10, 0, 0, last]));
         host.routes = vec![route(0, gateway, hop.map(|(_, mtu)| mtu)), route(8, None, None)];
@@ -454,4 +456,35 @@ fn next_hops_are_compared_where_both_runs_know_some() {
     let values = values.map(|value| Some(value.to_owned())).to_vec();
     let found = differing([&now, &run_with(4, "eth0", Some((2, 1500)))]);
     assert_eq!(found, [("next hops and MTUs of routes".to_owned(), values)]);
+}
+
+#[test]
+fn attributes_of_routes_are_compared_where_both_runs_know_them() {
+    let run_with = |seed: u64, attributes: Option<&[(&str, &str)]>| {
+        let mut run = run(&["bulk"], seed);
+        let host = run.header.hosts.values_mut().next().unwrap();
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        host.routes = vec![Route {
+            destination: [10, 77, 0, 0].into(),
+            prefix_length: 24,
+            interface: "eth0".to_owned(),
+            metric: 0,
+            gateway: None,
+            source: None,
+            mtu: None,
+            attributes: attributes.map(|stated| stated.iter().map(owned).collect()),
+        }];
+        run
+    };
+    let differing = |runs: [&Run; 2]| -> Vec<(String, Vec<Option<String>>)> {
+        let analyses = runs.map(analyse_run);
+        let sides = [0, 1].map(|place| Side::of(runs[place], &analyses[place]));
+        compare(&sides, &[]).differences.iter().map(|one| (one.fact.clone(), one.values.clone())).collect()
+    };
+    let reno = run_with(1, Some(&[("advmss", "300"), ("congctl", "reno")]));
+    assert!(differing([&run_with(2, None), &reno]).is_empty());
+    let values = ["10.77.0.0/24 advmss 300, congctl reno", "10.77.0.0/24 congctl cubic"];
+    let values = values.map(|value| Some(value.to_owned())).to_vec();
+    let found = differing([&reno, &run_with(3, Some(&[("congctl", "cubic")]))]);
+    assert_eq!(found, [("attributes of routes".to_owned(), values)]);
 }

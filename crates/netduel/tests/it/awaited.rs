@@ -1,7 +1,7 @@
 //! Tests that wait for a minute. The harness starts tests in the order of their names: these wait while it runs the others.
 use netduel_test_support::NewNamespace;
 
-use crate::support::Bench;
+use crate::support::{Bench, LATENCY, TWO_PATHS, short_plan};
 use crate::treatment::{must, plan_of_two_arms};
 
 #[test]
@@ -20,4 +20,19 @@ fn undo_that_succeeds_and_restores_nothing_ends_the_run() {
         assert!(report["warnings"].to_string().contains("block 1 was not finished"), "{report}");
         must("tc", &["qdisc", "del", "dev", "lo", "root"]);
     });
+}
+
+#[test]
+fn route_with_another_congestion_control_ends_the_run() {
+    let bench = Bench::new();
+    let change =
+        "ip route show | sed 's/congctl [a-z]*//; s/^/route change /; s/$/ congctl reno/' | ip -batch -";
+    let treatments = format!(
+        "treatments = [{{ path = \"synthetic\" }}, {{ command = [\"sh\", \"-c\", \"{change}\"], undo = [\"true\"], on = \"client\" }}]"
+    );
+    let arms = TWO_PATHS.replace("treatments = [{ path = \"accelerated\" }]", &treatments);
+    let plan = bench.plan(&short_plan(&arms, LATENCY, "blocks_min = 2\nblocks_max = 2"));
+    let run = bench.run(["run", plan.to_str().unwrap()]).expect_code(4);
+    assert!(run.stderr.contains(" with congctl reno instead of by "), "{}", run.stderr);
+    bench.assert_nothing_left();
 }

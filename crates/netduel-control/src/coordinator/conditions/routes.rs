@@ -26,14 +26,17 @@ pub(super) fn changed(comparison: &Comparison<'_>, translated: &Translated) -> F
         return found;
     }
     let treated = with_treated_mtu(comparison);
+    // An earlier version described no attributes.
+    let has_attributes = |host: &HostSnapshot| host.routes.iter().all(|route| route.attributes.is_some());
+    let with_attributes = has_attributes(then) && has_attributes(now);
     let mut known = BTreeSet::new();
     for (peer, expected) in ways(comparison, translated) {
         let Some((routes, stack)) = routes_of_path(comparison, peer, expected.as_deref()) else { continue };
-        let was = hops(&routes, then, &treated, |name| comparison.name_now(name));
+        let was = hops(&routes, then, &treated, with_attributes, |name| comparison.name_now(name));
         let stack: Option<BTreeSet<String>> =
             stack.map(|stack| stack.iter().map(|name| comparison.name_now(name)).collect());
         let is_by = |name: &str| stack.as_ref().is_none_or(|stack| stack.contains(name));
-        let is = hops(&now.routes_to_by(peer, is_by), now, &treated, str::to_owned);
+        let is = hops(&now.routes_to_by(peer, is_by), now, &treated, with_attributes, str::to_owned);
         if was != is && known.insert((was.clone(), is.clone())) {
             // Of several IPv6 routers that advertise themselves the lifetime of one ends, and the kernel used one of them.
             let is_possible = peer.is_ipv6() && is_rest(&is, &was);
@@ -120,6 +123,7 @@ fn hops(
     routes: &[&Route],
     host: &HostSnapshot,
     treated: &BTreeSet<String>,
+    with_attributes: bool,
     name: impl Fn(&str) -> String,
 ) -> BTreeSet<Hop> {
     let of = |route: &&Route| {
@@ -127,12 +131,16 @@ fn hops(
         let interface = host.interfaces.iter().find(|interface| interface.name == route.interface);
         let mtu_of_interface = interface.and_then(|interface| interface.mtu);
         let is_of_route = |mtu: &u32| Some(*mtu) != mtu_of_interface && !treated.contains(&route.interface);
+        let mtu = route.mtu.filter(is_of_route).map(|mtu| format!("MTU {mtu}"));
+        let attributes = route.attributes.iter().flatten().filter(|_| with_attributes);
+        let stated: Vec<String> =
+            mtu.into_iter().chain(attributes.map(|(name, value)| format!("{name} {value}"))).collect();
         let by = name(&route.interface);
         let parts = [
             Some(format!("by {by}")),
             route.gateway.map(|gateway| format!("via {gateway}")),
             route.source.map(|source| format!("from {source}")),
-            route.mtu.filter(is_of_route).map(|mtu| format!("with MTU {mtu}")),
+            (!stated.is_empty()).then(|| format!("with {}", stated.join(", "))),
         ];
         (by, parts.into_iter().flatten().collect::<Vec<_>>().join(" "))
     };

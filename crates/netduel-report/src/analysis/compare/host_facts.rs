@@ -15,6 +15,7 @@ pub(super) const RDMA_CORE: &str = "rdma-core";
 /// Names of facts that snapshots of earlier versions lack.
 const ROUTES: &str = "routes";
 const NEXT_HOPS: &str = "next hops and MTUs of routes";
+const ROUTE_ATTRIBUTES: &str = "attributes of routes";
 const BOOT_PARAMETERS: &str = "kernel boot parameters";
 const TRANSPARENT_HUGE_PAGES: &str = "transparent huge pages";
 const SMT: &str = "SMT";
@@ -29,6 +30,8 @@ pub(super) enum Later {
     Routes,
     /// Their next hops and MTUs.
     NextHops,
+    /// Their other attributes.
+    RouteAttributes,
     /// The settings of the kernel beside sysctls.
     KernelSettings,
     /// The version of DPDK.
@@ -49,6 +52,7 @@ impl Later {
             _ if aspect != Aspect::System => None,
             ROUTES => Some(Self::Routes),
             NEXT_HOPS => Some(Self::NextHops),
+            ROUTE_ATTRIBUTES => Some(Self::RouteAttributes),
             BOOT_PARAMETERS | TRANSPARENT_HUGE_PAGES | SMT => Some(Self::KernelSettings),
             name => name.starts_with(CPU_VULNERABILITY).then_some(Self::KernelSettings),
         }
@@ -98,6 +102,7 @@ pub(super) fn of_host(
     add(Aspect::System, "default routes", Some(default_routes.join(", ")));
     add(Aspect::System, ROUTES, Some(routes.iter().map(route).collect::<Vec<_>>().join("; ")));
     add(Aspect::System, NEXT_HOPS, next_hops(routes));
+    add(Aspect::System, ROUTE_ATTRIBUTES, attributes_of(routes));
     add(Aspect::Size, "size", size.or_else(|| cloud.as_ref()?.size.clone()));
     add(Aspect::Machine, "architecture", machine.clone());
     add(Aspect::Machine, "CPU model", cpu_model.clone());
@@ -164,6 +169,7 @@ fn route(route: &Route) -> String {
         // They have a fact of their own.
         gateway: _,
         mtu: _,
+        attributes: _,
     } = route;
     format!("{destination}/{prefix_length} by {interface}, metric {metric}")
 }
@@ -182,6 +188,18 @@ fn next_hops(routes: &[Route]) -> Option<String> {
             .then(|| format!("{}/{} {}", route.destination, route.prefix_length, words.join(", ")))
     };
     Some(routes.iter().filter_map(of_route).collect::<Vec<_>>().join("; "))
+}
+
+/// `10.1.2.0/24 advmss 300, congctl reno`, for each route that has one. Absent where an earlier version did not read them.
+fn attributes_of(routes: &[Route]) -> Option<String> {
+    let of_route = |route: &Route| {
+        let stated = route.attributes.as_ref()?.iter().map(|(name, value)| format!("{name} {value}"));
+        let stated: Vec<String> = stated.collect();
+        let text = format!("{}/{} {}", route.destination, route.prefix_length, stated.join(", "));
+        (!stated.is_empty()).then_some(text)
+    };
+    let are_known = routes.iter().all(|route| route.attributes.is_some());
+    are_known.then(|| routes.iter().filter_map(of_route).collect::<Vec<_>>().join("; "))
 }
 
 fn node(node: &NumaNode) -> String {

@@ -20,6 +20,7 @@ fn routes_by_eth0() -> Vec<Route> {
         gateway: None,
         source: None,
         mtu: None,
+        attributes: Some(BTreeMap::new()),
     };
     let gateway = Some(address("10.0.0.254"));
     let default = Route { destination: address("0.0.0.0"), prefix_length: 0, gateway, ..network.clone() };
@@ -67,6 +68,13 @@ fn other_next_hop_to_the_other_end_is_named() {
     assert_eq!(rerouted_by(tunnel), changed("by wg0 via 10.9.0.1"));
     assert_eq!(rerouted_by(|now| drop(now.routes.remove(0))), changed("by eth0 via 10.0.0.254"));
     assert_eq!(rerouted_by(|now| now.routes[0].mtu = Some(1400)), changed("by eth0 with MTU 1400"));
+    let attributes = |now: &mut HostSnapshot| {
+        let stated =
+            [("congctl", "reno"), ("advmss", "300")].map(|(name, value)| (name.into(), value.into()));
+        now.routes[0].attributes = Some(BTreeMap::from(stated));
+    };
+    assert_eq!(rerouted_by(attributes), changed("by eth0 with advmss 300, congctl reno"));
+    assert!(rerouted_by(|now| now.routes[0].attributes = None).is_empty(), "not described");
     let source = Some(address("10.0.0.9"));
     assert_eq!(rerouted_by(|now| now.routes[0].source = source), changed("by eth0 from 10.0.0.9"));
     let two = rerouted_by(|now| {
@@ -225,6 +233,7 @@ fn ipv6_router_whose_lifetime_ended_beside_another_one_is_only_possible_to_matte
         gateway: Some(address(gateway)),
         source: None,
         mtu: None,
+        attributes: None,
     };
     let both = vec![router("fe80::1", "eth0"), router("fe80::2", "eth0")];
     let then = HostSnapshot { routes: both, ..snapshot() };
