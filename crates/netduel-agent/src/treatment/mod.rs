@@ -34,6 +34,7 @@ mod resource;
 mod ring;
 mod roots;
 mod rss;
+mod stderr_pipe;
 mod steering;
 mod sysctl;
 mod sysfs;

@@ -1,26 +1,22 @@
 //! Commands and their processes: no shell, a deadline, a process group of their own, standard error kept for the message. Waits for
 //! descriptors of processes.
-use std::fs::{self, File};
-use std::io;
+use std::fs;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use netduel_control::protocol::COMMAND_TIMEOUT_NS;
 use netduel_model::shell;
 use netduel_sys::clock::monotonic_ns;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, kill_process_group, pidfd_open, pidfd_send_signal};
 
 use super::error::TreatmentError;
+use super::stderr_pipe::StderrPipe;
 
 /// A command that takes longer is ended: the coordinator waits for it with every trial.
 pub(super) const DEADLINE: Duration = Duration::from_nanos(COMMAND_TIMEOUT_NS);
-/// So much of standard error is kept.
-const STDERR_LEN: u64 = 4096;
 /// Names the treatment in the environment of its processes, so that they are found when the agent dies while they run.
 const MARK: &str = "NETDUEL_TREATMENT";
 /// An exec shows no environment for some microseconds, or for as long as its thread waits for a core; a
@@ -54,26 +50,26 @@ pub(super) fn run(words: &[String], mark: &str) -> Result<(), TreatmentError> {
 pub(super) fn run_within(words: &[String], mark: &str, deadline: Duration) -> Result<(), TreatmentError> {
     let with = |how: String| failed(words, how, String::new());
     let (program, arguments) = words.split_first().ok_or_else(|| with("it names no program".to_owned()))?;
-    let stderr = bounded_file().map_err(|cause| with(format!("no memory for its messages: {cause}")))?;
-    let copy =
-        stderr.try_clone().map_err(|cause| with(format!("no descriptor for its messages: {cause}")))?;
     // The agent's standard output is its control connection, so the command must not have it.
     let mut child = Command::new(program)
         .args(arguments)
         .env(MARK, mark)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::from(copy))
+        .stderr(Stdio::piped())
         .process_group(0)
         .spawn()
         .map_err(|cause| with(format!("it could not be started: {cause}")))?;
-    let in_time = wait_until(&child, monotonic_ns() + deadline.as_nanos() as u64);
+    let mut stderr = StderrPipe::of(&mut child);
+    let in_time = stderr.await_end(&mut child, monotonic_ns() + deadline.as_nanos() as u64);
     if !in_time {
         // The child is not reaped yet, so its number is still that of its process group.
         let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
         end_marked(mark);
     }
-    let status = child.wait().map_err(|cause| with(format!("its end could not be awaited: {cause}")))?;
+    let status = child.wait();
+    let stderr = stderr.finish();
+    let status = status.map_err(|cause| with(format!("its end could not be awaited: {cause}")))?;
     if status.success() && in_time {
         return Ok(());
     }
@@ -86,32 +82,7 @@ pub(super) fn run_within(words: &[String], mark: &str, deadline: Duration) -> Re
         (_, Some(code), _) => format!("it ended with exit code {code}"),
         (_, _, signal) => format!("it was ended by signal {}", signal.unwrap_or_default()),
     };
-    Err(failed(words, how, read_text(&stderr)))
-}
-
-/// A file in memory that cannot grow: a command with much output must not fill the host's memory. Unlike a pipe it
-/// needs no reader, and a service that the command leaves behind does not hold up the agent.
-fn bounded_file() -> io::Result<File> {
-    let file = memfd_create("standard-error", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-    ftruncate(&file, STDERR_LEN)?;
-    fcntl_add_seals(&file, SealFlags::GROW)?;
-    Ok(File::from(file))
-}
-
-fn read_text(file: &File) -> String {
-    let mut bytes = vec![0; STDERR_LEN as usize];
-    let length = file.read_at(&mut bytes, 0).unwrap_or(0);
-    let written = bytes[..length].iter().position(|byte| *byte == 0).unwrap_or(length);
-    String::from_utf8_lossy(&bytes[..written]).trim().replace('\n', " | ")
-}
-
-/// Whether the child ended before the deadline.
-fn wait_until(child: &Child, deadline_ns: u64) -> bool {
-    match pidfd_open(Pid::from_child(child), PidfdFlags::empty()) {
-        Ok(process) => readable_until(&process, deadline_ns),
-        // Without a descriptor to spare there is no deadline either; the command is waited for as it is.
-        Err(_) => true,
-    }
+    Err(failed(words, how, stderr))
 }
 
 /// Whether a descriptor became readable, or its other end went away, before the deadline.
@@ -121,12 +92,16 @@ pub(super) fn readable_until(descriptor: &OwnedFd, deadline_ns: u64) -> bool {
 
 /// As [`readable_until`], for any descriptor.
 pub(super) fn poll_until(descriptor: PollFd<'_>, deadline_ns: u64) -> bool {
-    let mut descriptors = [descriptor];
+    poll_all_until(&mut [descriptor], deadline_ns)
+}
+
+/// As [`poll_until`], for any of several descriptors.
+pub(super) fn poll_all_until(descriptors: &mut [PollFd<'_>], deadline_ns: u64) -> bool {
     loop {
         let left = Duration::from_nanos(deadline_ns.saturating_sub(monotonic_ns()));
         // Only a time beyond the kernel's reach has no representation; waiting without an end is then the same.
         let left = Timespec::try_from(left).ok();
-        match poll(&mut descriptors, left.as_ref()) {
+        match poll(descriptors, left.as_ref()) {
             Ok(ready) => return ready > 0,
             Err(rustix::io::Errno::INTR) => {}
             Err(_) => return false,
@@ -190,6 +165,11 @@ fn carries(pid: Pid, wanted: &[u8], deadline_ns: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::io::{Read as _, Write as _};
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
     use super::*;
 
     fn soon_ns() -> u64 {
@@ -211,10 +191,20 @@ mod tests {
     }
 
     #[test]
-    fn long_output_of_a_command_is_truncated_and_the_command_ends() {
-        let failed =
-            run(&words(&["sh", "-c", "yes 0123456789 | head -c 100000 >&2; exit 1"]), "mark-c").unwrap_err();
-        assert!(failed.to_string().len() < 2 * STDERR_LEN as usize);
+    fn command_writes_any_amount_to_standard_error() {
+        run(&words(&["sh", "-c", "set -e; seq 50000 >&2; head -c 3000000 /dev/zero >&2"]), "mark-c").unwrap();
+        let failed = run(&words(&["sh", "-c", "seq 50000 >&2 && echo no such door >&2; exit 3"]), "mark-d");
+        let text = failed.unwrap_err().to_string();
+        assert!(text.contains("exit code 3; standard error: 1 | 2 | "), "{text}");
+        assert!(text.ends_with(" | 50000 | no such door"), "{text}");
+    }
+
+    #[test]
+    fn command_that_writes_without_end_is_stopped_at_its_deadline() {
+        let mark = format!("mark-endless-{}", getpid().as_raw_nonzero());
+        let endless = words(&["sh", "-c", "exec yes >&2"]);
+        let failed = run_within(&endless, &mark, Duration::from_millis(200)).unwrap_err().to_string();
+        assert!(failed.contains("longer than 0.2 s"), "{failed}");
     }
 
     #[test]
@@ -233,5 +223,27 @@ mod tests {
         run(&words(&["sh", "-c", "setsid sleep 1000 &"]), &mark).unwrap();
         end_marked(&mark);
         assert!(marked(format!("{MARK}={mark}").as_bytes(), soon_ns()).is_empty());
+    }
+
+    #[test]
+    fn service_that_a_command_leaves_behind_writes_on_and_does_not_hold_it_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let [go, done] = ["go", "done"].map(|name| folder.path().join(name));
+        for pipe in [&go, &done] {
+            mknodat(CWD, pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        }
+        // Both directions are open here, so that no open of the command waits.
+        let [mut start, mut ended] =
+            [&go, &done].map(|pipe| File::options().read(true).write(true).open(pipe).unwrap());
+        let pipes = format!("exec 3<{} 4>{}", go.display(), done.display());
+        let script = format!("{pipes}; (read line <&3; seq 50000 >&2; echo $? >&4) &");
+        let mark = format!("mark-writing-{}", getpid().as_raw_nonzero());
+        run(&words(&["sh", "-c", &script]), &mark).unwrap();
+        start.write_all(b"go\n").unwrap();
+        // A failed write has another code, and so has a signal.
+        let mut code = [0; 2];
+        ended.read_exact(&mut code).unwrap();
+        assert_eq!(&code, b"0\n");
+        end_marked(&mark);
     }
 }

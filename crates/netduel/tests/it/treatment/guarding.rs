@@ -1,7 +1,7 @@
 //! Agents with a broken guard, and agents without privileges.
 use std::env;
 use std::fs;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -67,6 +67,29 @@ fn guard_restores_nothing_before_a_guard_with_later_changes_has_restored_them() 
             assert_eq!(state().mtu, 1500, "{log}");
         },
     );
+}
+
+#[test]
+fn service_that_an_undo_starts_writes_on_after_the_end_of_its_guard() {
+    in_namespace("guarding::service_that_an_undo_starts_writes_on_after_the_end_of_its_guard", || {
+        let folder = tempfile::tempdir().unwrap();
+        let [go, done] = ["go", "done"].map(|name| folder.path().join(name));
+        must("mkfifo", &[go.to_str().unwrap(), done.to_str().unwrap()]);
+        // Both directions are open here, so that no open of the undo waits.
+        let [mut start, mut ended] =
+            [&go, &done].map(|pipe| fs::File::options().read(true).write(true).open(pipe).unwrap());
+        let pipes = format!("exec 3<{} 4>{}", go.display(), done.display());
+        let undo = format!("{pipes}; (read line <&3; seq 50000 >&2; echo $? >&4) &");
+        let mut agent = Agent::start(&[command(&["true"], &["sh", "-c", &undo])]);
+        assert_eq!(agent.word(), "well");
+        let log = agent.kill();
+        assert!(log.contains("with 1 changes in force: 1 are undone now"), "{log}");
+        start.write_all(b"go\n").unwrap();
+        // A failed write has another code, and so has a signal.
+        let mut code = [0; 2];
+        ended.read_exact(&mut code).unwrap();
+        assert_eq!(&code, b"0\n");
+    });
 }
 
 #[test]
