@@ -39,6 +39,17 @@ pub fn check(path: &Path) -> io::Result<()> {
     }
 }
 
+/// As [`check`], for a file that is read: what is in it may be published, and this user may read more than the maker of the link.
+///
+/// # Errors
+/// One without a path, so that it can stand beside a path that was replaced.
+pub fn check_input(path: &Path) -> io::Result<()> {
+    check(path).map_err(|_| {
+        let text = "a link of another user leads to it; name the file itself if you trust it";
+        io::Error::new(ErrorKind::PermissionDenied, text)
+    })
+}
+
 /// In a folder that everybody can write, a link or a pipe is refused unless this user, root or the owner of that folder made it. The kernel has
 /// the same rule for links where `fs.protected_symlinks` is on, and for pipes where `fs.protected_fifos` is and an open(2) could create the file
 /// (proc_sys_fs(5)). `kind` is what the path names, in an error.

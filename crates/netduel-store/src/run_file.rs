@@ -1,5 +1,5 @@
-//! Opens run files. A pipe may never have a writer and a device may have no end, so that only regular files are read; nothing here knows
-//! their content.
+//! Opens run files. A pipe may never have a writer and a device may have no end, so that only regular files are read, and none to which another
+//! user may have planted a link; nothing here knows their content.
 use std::fs::{self, File, FileType, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
@@ -9,6 +9,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::error::StoreError;
+use crate::folder;
 
 /// Opens a run for reading.
 pub(crate) fn open(path: &Path) -> Result<File, StoreError> {
@@ -37,6 +38,7 @@ fn opened(
         }
         _ => StoreError::of(operation, path, source),
     };
+    folder::check_input(path).map_err(|error| not_a_run(path, error.to_string()))?;
     // A listing opens each entry of a folder, and a device may act when it is opened.
     match fs::metadata(path) {
         Ok(found) => check_kind(path, found.file_type())?,

@@ -1,11 +1,12 @@
-//! Files that commands read whole: regular files of a limited size. A pipe may never have a writer and a device may have no end. No output of the
-//! command replaces them. Nothing here knows their content.
+//! Files that commands read whole: regular files of a limited size, to which no other user has planted a link. A pipe may never have a writer and
+//! a device may have no end. No output of the command replaces them. Nothing here knows their content.
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::string::FromUtf8Error;
 
+use netduel_store::folder;
 use rustix::fs::OFlags;
 
 use crate::kept_files::note_input;
@@ -32,6 +33,7 @@ pub fn read_opened_text(file: File, most: usize) -> io::Result<String> {
 
 /// Opens a regular file. Opening a pipe must not wait for its other end.
 pub fn open(path: &Path) -> io::Result<File> {
+    folder::check_input(path)?;
     let file =
         OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
     if !file.metadata()?.is_file() {
@@ -39,6 +41,12 @@ pub fn open(path: &Path) -> io::Result<File> {
     }
     note_input(path);
     Ok(file)
+}
+
+/// Opens a file, a device or a pipe, for whose other end it waits.
+pub fn open_any(path: &Path) -> io::Result<File> {
+    folder::check_input(path)?;
+    File::open(path)
 }
 
 fn read_opened(file: File, most: usize) -> io::Result<Vec<u8>> {

@@ -8,7 +8,6 @@ mod progress;
 mod rate;
 mod surroundings;
 
-use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -260,7 +259,7 @@ pub fn read_plan(
     // A device may have no end, and a pipe may never have a writer.
     let read = signal::unless_interrupted(move || {
         let mut bytes = Vec::new();
-        File::open(opened)?.take(TEXT_LEN_MAX.0 + 1).read_to_end(&mut bytes).map(|_| bytes)
+        input_file::open_any(&opened)?.take(TEXT_LEN_MAX.0 + 1).read_to_end(&mut bytes).map(|_| bytes)
     });
     let read = read.map_err(|error| no_thread("read the plan", error))?.ok_or_else(stopped_before_trials)?;
     if read.as_ref().is_ok_and(|bytes| bytes.len() as u64 > TEXT_LEN_MAX.0) {

@@ -1,8 +1,11 @@
 //! Errors about files that are read and written state the operation, the file, the cause and what to do.
-use std::fs::{File, create_dir, read_dir};
+use std::fs::{File, Permissions, create_dir, read_dir, set_permissions};
+use std::os::unix::fs::{PermissionsExt as _, lchown, symlink};
 use std::process::{Command, Stdio};
 
-use crate::support::{Bench, Finished, stored};
+use netduel_test_support::skip;
+
+use crate::support::{Bench, Finished, LATENCY, TWO_PATHS, short_plan, stored};
 
 /// Where the text of the kernel's error ends.
 const CAUSE: &str = "(os error ";
@@ -38,6 +41,51 @@ fn file_that_cannot_be_read_has_a_remedy() {
         assert_ne!(finished.code, Some(0), "{words:?}");
         assert_has_remedy(&finished, words);
     }
+}
+
+#[test]
+fn input_to_which_a_link_of_another_user_leads_is_refused() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("only root makes a link of another user");
+    }
+    let bench = Bench::new();
+    let (run, plan) = (stored(&bench, "old-1"), bench.plan(&short_plan(TWO_PATHS, LATENCY, "")));
+    let everybody = bench.path().join("everybody");
+    create_dir(&everybody).unwrap();
+    set_permissions(&everybody, Permissions::from_mode(0o1777)).unwrap();
+    let words = bench.path().join("words.md");
+    std::fs::write(&words, "confidential").unwrap();
+    let links = [(&words, "words.md"), (&words, "words.json"), (&plan, "plan.toml"), (&run, "run.netduel")]
+        .map(|(target, name)| (target, everybody.join(name)));
+    for (target, link) in &links {
+        symlink(target, link).unwrap();
+        lchown(link, Some(65_534), Some(65_534)).unwrap();
+    }
+    let report = ["report", "old-1", "--commentary", "everybody/words.md", "--out", "page.html"];
+    for (words, code) in [
+        (&report[..], 2),
+        (&["report", "old-1", "--logo", "everybody/words.md"], 2),
+        (&["plan", "check", "everybody/plan.toml"], 2),
+        (&["run", "everybody/plan.toml"], 2),
+        (&["azure", "check", "everybody/words.md"], 2),
+        (&["tcp", "far", "--pairing-file", "everybody/words.md"], 2),
+        (&["compare", "everybody/words.json", "old-1"], 5),
+        (&["report", "everybody/run.netduel"], 5),
+        (&["runs", "import", "everybody/run.netduel", "--name", "new"], 5),
+    ] {
+        let refused = bench.run(words).expect_code(code);
+        let is_named = refused.stderr.contains("a link of another user leads to it; name the file itself");
+        assert!(is_named, "{words:?}: {}", refused.stderr);
+    }
+    assert!(!bench.path().join("page.html").exists());
+    // The owner of the folder, here root itself, may link.
+    for (_, link) in &links {
+        lchown(link, Some(0), Some(0)).unwrap();
+    }
+    bench.run(report).expect_code(0);
+    assert!(std::fs::read_to_string(bench.path().join("page.html")).unwrap().contains("confidential"));
+    bench.run(["plan", "check", "everybody/plan.toml"]).expect_code(0);
+    bench.run(["report", "everybody/run.netduel"]).expect_code(0);
 }
 
 #[test]
