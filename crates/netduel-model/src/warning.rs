@@ -271,6 +271,17 @@ pub enum Warning {
         /// Number of trials.
         trials: u32,
     },
+    /// TCP connections of a workload on an arm did not have the same congestion control or MSS in all trials.
+    ConnectionsDiffered {
+        /// The arm.
+        arm: ArmName,
+        /// The workload.
+        workload: WorkloadName,
+        /// The host that sent on them.
+        host: HostName,
+        /// The values, each with its blocks.
+        detail: String,
+    },
     /// Streams with a `rate` sent less.
     RateMissed {
         /// The arm.
@@ -509,6 +520,10 @@ impl Warning {
                     cause.advice()
                 )
             }
+            Self::ConnectionsDiffered { arm, workload, host, detail } => format!(
+                "connections differed: host {host} sent {workload} of {arm} with {detail}; these are trials of different configurations, and \
+                 all of them count: look for a program that changes routes, sysctls or tunnels on the hosts or on the path, and repeat the run"
+            ),
             Self::RateMissed { arm, workload, requested_bps, sent_bps } => format!(
                 "rate missed: {arm} in {workload} sent {} instead of the {} of the plan ({} less); the path or a core is the bottleneck, \
                  so the arms are not compared at the same rate",

@@ -53,7 +53,8 @@ impl Warning {
             | Self::NoRoundTrips { arm, workload, .. } => {
                 Subject { arm: Some(arm), workload: Some(workload), ..none() }
             }
-            Self::CountsDisagree { arm, workload, host, .. } => {
+            Self::CountsDisagree { arm, workload, host, .. }
+            | Self::ConnectionsDiffered { arm, workload, host, .. } => {
                 Subject { arm: Some(arm), workload: Some(workload), hosts: vec![host], ..none() }
             }
             Self::PathChanged { arm, .. }

@@ -5,6 +5,7 @@ mod affected;
 mod bound;
 mod clocks;
 pub mod compare;
+mod connections;
 mod contention;
 mod counted;
 mod counters;

@@ -18,7 +18,8 @@ use super::contention::{busy_hosts, stolen_share};
 use super::machine::{Machine, Machines};
 use super::verdicts::crossed_values;
 use super::{
-    ArmAnalysis, MetricAnalysis, WorkloadAnalysis, counts, datagrams, figures, modes, schedule, series,
+    ArmAnalysis, MetricAnalysis, WorkloadAnalysis, connections, counts, datagrams, figures, modes, schedule,
+    series,
 };
 use crate::total::{self, Total};
 
@@ -67,6 +68,7 @@ pub(super) fn derive(
             warnings.extend(of_traffic(workload, arm, &trials));
             if let Some(planned) = plan.arm(&arm.arm) {
                 warnings.extend(counts::disagreements(plan, planned, &arm.workload, &trials));
+                warnings.extend(connections::differing(plan, planned, &arm.workload, &trials));
             }
         }
     }

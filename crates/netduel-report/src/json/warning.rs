@@ -126,6 +126,8 @@ kinds! {
     ScheduleMissed,
     /// Counts of the programs and of an interface disagree.
     CountsDisagree,
+    /// Trials of an arm had TCP connections with different congestion controls or MSS.
+    ConnectionsDiffered,
     /// Streams sent less than their rate.
     RateMissed,
     /// The device has no NAPI instance to busy-poll.

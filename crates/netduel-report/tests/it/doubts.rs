@@ -1,6 +1,7 @@
 //! What a reader must see of a doubtful or special run: outliers below the median, an A/A run, a flat rate, transactions, a dropped arm.
 use netduel_model::metric::Metric;
 use netduel_model::run::{QUICK_TEST, Run, RunEnd};
+use netduel_model::sample::{StreamReport, TcpInfo};
 use netduel_model::units::BitRate;
 use netduel_model::warning::Warning;
 use netduel_model::workload::{Traffic, UdpStream};
@@ -10,7 +11,7 @@ use netduel_stats::histogram::Histogram;
 
 use crate::builder::{Recipe, build};
 use crate::figures::kinds;
-use crate::json;
+use crate::{crossover, json};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -252,4 +253,100 @@ fn run_that_ends_at_its_limit_says_whether_its_precision_was_reached() {
     // A plan with a fixed number of blocks asks for no precision.
     assert!(!page(0.3, 8).contains("was not reached"));
     assert!(page(0.3, 1).contains(" Complete.") && !page(0.3, 1).contains("maximum number"));
+}
+
+/// Records a connection on which the client sent in each trial, with an MSS of 1448 bytes, and changes it by block and arm.
+fn with_connections(run: &mut Run, change: impl Fn(u32, &str, &mut TcpInfo)) {
+    for trial in &mut run.trials {
+        let mut tcp = TcpInfo {
+            congestion: Some("cubic".to_owned()),
+            snd_mss: Some(1448),
+            pmtu: Some(1500),
+            ..TcpInfo::default()
+        };
+        change(trial.slot.block, trial.slot.arm.as_str(), &mut tcp);
+        let stream = StreamReport { sent_bytes: 1, tcp: Some(tcp), ..StreamReport::default() };
+        trial.client.as_mut().unwrap().report.streams = vec![stream];
+    }
+}
+
+/// The warnings about connections of a run of this workload.
+fn connections_differed(
+    workload: &'static str,
+    change: impl Fn(u32, &str, &mut TcpInfo),
+) -> (Run, Vec<String>) {
+    let mut run = build(&Recipe { workloads: vec![workload], ..Recipe::default() });
+    with_connections(&mut run, change);
+    let mut found = words::warnings(&analyse_run(&run));
+    found.retain(|text| text.starts_with("connections differed"));
+    (run, found)
+}
+
+#[test]
+fn trials_of_an_arm_with_another_congestion_control_or_mss_cause_a_warning_with_their_blocks() {
+    let (run, found) = connections_differed("bulk", |block, arm, tcp| {
+        if arm == "synthetic" && block >= 3 {
+            (tcp.congestion, tcp.snd_mss) = (Some("reno".to_owned()), Some(288));
+        }
+    });
+    let [warning] = &found[..] else { panic!("{found:?}") };
+    let expected = "connections differed: host a sent bulk of synthetic with congestion control cubic in blocks 1 to 3, reno in \
+                    blocks 4 to 8, and MSS 1448 bytes in blocks 1 to 3, 288 bytes in blocks 4 to 8; ";
+    assert!(warning.starts_with(expected), "{warning}");
+    let document = document(&run);
+    for (format, text) in [
+        ("terminal", terminal::report(&document, 400, false)),
+        ("closing lines", terminal::summary(&document, 400, false)),
+        ("markdown", markdown::page(&document)),
+        ("html", html::page(&document)),
+    ] {
+        assert!(text.contains("reno in blocks 4 to 8"), "{format}: {text}");
+    }
+    let json = json::report(&run);
+    let of_connections = |warning: &&serde_json::Value| warning["kind"] == "connections-differed";
+    let warning = json["warnings"].as_array().unwrap().iter().find(of_connections).unwrap();
+    assert_eq!((&warning["arm"], &warning["host"]), (&"synthetic".into(), &"a".into()));
+    // The verdict rests on trials of two configurations.
+    assert_ne!(warning["mark"], serde_json::Value::Null);
+}
+
+#[test]
+fn connections_that_differ_by_arm_or_host_or_in_what_bears_on_no_result_cause_no_warning() {
+    let reno = |tcp: &mut TcpInfo| tcp.congestion = Some("reno".to_owned());
+    let (_, of_arms) = connections_differed("bulk", |_, arm, tcp| {
+        if arm == "synthetic" {
+            reno(tcp);
+        }
+    });
+    assert!(of_arms.is_empty(), "{of_arms:?}");
+    // A request of 64 bytes is one segment with either. The congestion control counts all the same.
+    let (_, of_small_requests) = connections_differed("rr", |block, _, tcp| {
+        tcp.snd_mss = Some(if block < 3 { 1448 } else { 1348 });
+    });
+    assert!(of_small_requests.is_empty(), "{of_small_requests:?}");
+    let (_, of_requests) = connections_differed("rr", |block, _, tcp| {
+        tcp.snd_mss = Some(if block < 3 { 1448 } else { 48 });
+        if block == 7 {
+            reno(tcp);
+        }
+    });
+    assert!(
+        of_requests.len() == 2
+            && of_requests[0]
+                .contains("control cubic in blocks 1 to 7, reno in block 8, and MSS 64 bytes or more in"),
+        "{of_requests:?}"
+    );
+    // Half of the window of the peer, by loopback.
+    let (_, of_windows) = connections_differed("bulk", |block, _, tcp| {
+        tcp.snd_mss = Some(if block % 2 == 0 { 32_768 } else { 65_483 });
+    });
+    assert!(of_windows.is_empty(), "{of_windows:?}");
+    // The hosts c and d, which the arms exchange, have another default.
+    let mut run = crossover::run(1.0, crossover::BLOCKS, true);
+    with_connections(&mut run, |block, arm, tcp| {
+        if (arm == "accelerated") != (block >= crossover::BLOCKS / 2) {
+            reno(tcp);
+        }
+    });
+    assert!(!kinds(&run).iter().any(|kind| kind == "connections differed"), "{:?}", kinds(&run));
 }

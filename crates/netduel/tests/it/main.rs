@@ -24,6 +24,7 @@ mod clouds;
 mod command_line;
 mod compare;
 mod completions;
+mod connections;
 mod crash;
 mod crossover;
 mod damaged_runs;
