@@ -11,6 +11,7 @@ use netduel_stats::histogram::Histogram;
 
 use crate::builder::{Recipe, build};
 use crate::figures::kinds;
+use crate::warned::texts;
 use crate::{crossover, json};
 
 const SECOND: u64 = 1_000_000_000;
@@ -293,13 +294,7 @@ fn trials_of_an_arm_with_another_congestion_control_or_mss_cause_a_warning_with_
     let expected = "connections differed: host a sent bulk of synthetic with congestion control cubic in blocks 1 to 3, reno in \
                     blocks 4 to 8, and MSS 1448 bytes in blocks 1 to 3, 288 bytes in blocks 4 to 8; ";
     assert!(warning.starts_with(expected), "{warning}");
-    let document = document(&run);
-    for (format, text) in [
-        ("terminal", terminal::report(&document, 400, false)),
-        ("closing lines", terminal::summary(&document, 400, false)),
-        ("markdown", markdown::page(&document)),
-        ("html", html::page(&document)),
-    ] {
+    for (format, text) in texts(&run) {
         assert!(text.contains("reno in blocks 4 to 8"), "{format}: {text}");
     }
     let json = json::report(&run);

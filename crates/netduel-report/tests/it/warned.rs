@@ -10,6 +10,17 @@ use crate::bounds::with_stalls;
 use crate::builder::{Recipe, build};
 use crate::json;
 
+/// A run in each format that has its warnings as sentences, by name, in lines that are wide enough for them.
+pub fn texts(run: &Run) -> [(&'static str, String); 4] {
+    let document = document(run);
+    [
+        ("terminal", terminal::report(&document, 400, false)),
+        ("closing lines", terminal::summary(&document, 400, false)),
+        ("markdown", markdown::page(&document)),
+        ("html", html::page(&document)),
+    ]
+}
+
 fn outlier(workload: &str, metric: &str, block: u32, ratio: f64) -> Warning {
     Warning::OutlierBlock {
         arm: "accelerated".parse().unwrap(),
@@ -101,12 +112,7 @@ fn run_with_too_few_blocks_says_so_in_every_format() {
     let needed = run.header.plan.too_few_blocks().unwrap().1;
     let document = document(&run);
     let words = format!("at least {needed} blocks before even a difference in every block is significant");
-    for (format, text) in [
-        ("terminal", terminal::report(&document, 400, false)),
-        ("closing lines", terminal::summary(&document, 400, false)),
-        ("markdown", markdown::page(&document)),
-        ("html", html::page(&document)),
-    ] {
+    for (format, text) in texts(&run) {
         assert!(text.contains(&words), "{format}: {text}");
     }
     assert_eq!(json::report(&run)["blocks_needed"], needed);
@@ -130,13 +136,7 @@ fn valid_trials_without_a_value_have_the_reason_in_every_format() {
         }
     }
     assert_eq!(analyse_run(&run).trials_excluded, 0);
-    let document = document(&run);
-    for (format, text) in [
-        ("terminal", terminal::report(&document, 400, false)),
-        ("closing lines", terminal::summary(&document, 400, false)),
-        ("markdown", markdown::page(&document)),
-        ("html", html::page(&document)),
-    ] {
+    for (format, text) in texts(&run) {
         assert!(
             text.contains("No value: throughput of bulk on synthetic and accelerated: no data arrived"),
             "{format}: {text}"
